@@ -52,8 +52,9 @@ func (c *Child) held() bool {
 }
 
 // judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each
-// kind it returns the one that stands for them; what may leak counts by the growth of the process alone.
-func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string]bool) {
+// kind it returns the one that stands for them; what may leak counts by the growth of the process alone. What this one did after its
+// last step is among them, and apart.
+func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string]bool, after *Result) {
 	kinds := make(map[string]*Child)
 	of := make(map[string]int)
 	open = make(map[string]bool)
@@ -68,6 +69,9 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 			}
 		}
 		r, err := own.Analyze(child)
+		if child.AfterStep > 0 && err == nil {
+			after = r
+		}
 		if err != nil || r.Leaks() == 0 {
 			open[kind] = open[kind] || err != nil || r.Count(Inconclusive) > 0
 			continue // too short, or it cannot be held against the other run
@@ -97,7 +101,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *Child) int { return cmp.Compare(b.Result.Drain(), a.Result.Drain()) })
-	return out, open
+	return out, open, after
 }
 
 // grain is less than what a leak's own growth may make in libraries, of its rate: a loader worker that kept 781 KiB a batch
@@ -121,12 +125,15 @@ func (r *Result) withoutGrains() {
 const loaderWorker = "loader worker"
 
 // KindOf is the role without the number of one of several that do the same: "loader worker", and "fork of train.py" of
-// "fork 2 of train.py". The number of a version stays.
+// "fork 2 of train.py". The number of a version stays. After how many steps it took none is no number of a process.
 func KindOf(role string) string {
 	const digits = "0123456789"
 	kind := role
 	if at := strings.LastIndex(kind, " of rank "); at >= 0 && strings.Trim(kind[at+len(" of rank "):], digits) == "" {
 		kind = kind[:at]
+	}
+	if of, step, ok := strings.Cut(kind, " after step "); ok && step != "" && strings.Trim(step, digits) == "" {
+		return of + " after its last step"
 	}
 	if bare := strings.TrimRight(kind, digits+":"); bare != kind && bare != "" && !strings.HasSuffix(bare, ".") {
 		kind = strings.TrimRight(bare, " -_#:")

@@ -117,7 +117,7 @@ func TestAKindIsARoleWithoutItsNumber(t *testing.T) {
 	for role, want := range map[string]string{
 		"loader worker 3": "loader worker", "loader worker 3 of rank 1": "loader worker", "rank 12": "rank", "keep 1:2": "keep", "VLLM::EngineCore_0": "VLLM::EngineCore",
 		"ray::Trainer 2": "ray::Trainer", "fork 2 of train.py": "fork of train.py", "fork 2 of a.py of rank 0": "fork of a.py", "spawned python3.12": "spawned python3.12",
-		"python3.12": "python3.12", "train.py": "train.py", "worker-7": "worker", "7": "7", "": "",
+		"python3.12": "python3.12", "train.py": "train.py", "train.py after step 40": "train.py after its last step", "train.py after step 4 of rank 1": "train.py after its last step", "worker-7": "worker", "7": "7", "": "",
 	} {
 		if got := KindOf(role); got != want {
 			t.Errorf("%q: %q, want %q", role, got, want)

@@ -25,8 +25,10 @@ func (r *Result) notSeen() (out []string) {
 	for _, u := range r.run.Info.Unseen {
 		out = append(out, u.What)
 	}
-	if r.unwatched != "" {
-		out = append(out, r.unwatched)
+	for _, text := range []string{r.unwatched, r.afterSteps()} {
+		if text != "" {
+			out = append(out, text)
+		}
 	}
 	info := &r.run.Info
 	if r.run.Tree == nil {
@@ -67,7 +69,7 @@ func (r *Result) notSeen() (out []string) {
 	}
 	short := make(map[string]int)
 	for _, c := range r.run.Children {
-		if len(c.Snapshots) < series.Testable {
+		if len(c.Snapshots) < series.Testable && c.AfterStep == 0 {
 			short[KindOf(c.Role)]++
 		}
 	}

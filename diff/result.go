@@ -47,8 +47,9 @@ type Result struct {
 	Idle []snapshot.Bound
 
 	run       *snapshot.Run
-	stranger  string // why the snapshots are not comparable
-	unwatched string // what of the run was not; "" for nothing
+	stranger  string  // why the snapshots are not comparable
+	unwatched string  // what of the run was not; "" for nothing
+	after     *Result // of what the process did after its last step; nil where no snapshots show it
 	options   Options
 	tides     []series.Tide
 	few       judge.FewMarks

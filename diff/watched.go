@@ -40,7 +40,11 @@ func unwatched(run *snapshot.Run) string {
 	if text := starved(all); text != "" {
 		return text
 	}
-	whole, rest := info.Finished.Sub(info.Started), info.Finished.Sub(last.Time)
+	began, ended := info.Started, *info.Finished
+	if run.AfterStep > 0 {
+		began, ended, _ = existed(run)
+	}
+	whole, rest := ended.Sub(began), ended.Sub(last.Time)
 	switch before := all[len(all)-2].Mark.Time; {
 	case rest > ending && float64(rest) > unwatchedShare*float64(whole):
 		return fmt.Sprintf("the last snapshot was taken %s before the end of a run of %s: later growth was not seen", roughly(rest), roughly(whole))
@@ -48,46 +52,6 @@ func unwatched(run *snapshot.Run) string {
 		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
 	}
 	return ""
-}
-
-// ceased says that a program went on for long after the last snapshot of a step, as a clause; "" where it did not, or no time
-// tells. It may have served, generated, or replayed a CUDA graph since.
-func ceased(run *snapshot.Run) string {
-	last := run.Snapshots[len(run.Snapshots)-1].Mark
-	began, ended, known := existed(run)
-	if !known || last.Time.Before(began) || last.Time.After(ended) {
-		return "" // a clock that was set during the run tells nothing
-	}
-	whole, rest := ended.Sub(began), ended.Sub(last.Time)
-	if float64(rest-ending) <= unwatchedShare*float64(whole) {
-		return ""
-	}
-	what := "no step and no snapshot"
-	if run.Info.Steps > last.Step {
-		what = "no snapshot"
-	}
-	return fmt.Sprintf("the last %s of %s went unseen: %s came after step %d", roughly(rest), roughly(whole), what, last.Step)
-}
-
-// existed is from when to when the process of the last snapshot was there in a run that has ended, or else the command:
-// other processes may have run before and after it. How long the command ran says nothing of a child.
-func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
-	info, last := &run.Info, run.Snapshots[len(run.Snapshots)-1]
-	if info.Finished == nil || info.Started.IsZero() {
-		return began, ended, false
-	}
-	if run.Tree != nil && last.PID != 0 {
-		for i := range run.Tree.Processes {
-			p := &run.Tree.Processes[i]
-			if from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time; p.PID == last.PID && !to.Before(last.Mark.Time) {
-				if to.After(*info.Finished) {
-					to = *info.Finished // a part of a run that ends before its process does
-				}
-				return from, to, true
-			}
-		}
-	}
-	return info.Started, *info.Finished, run.Role == ""
 }
 
 // starvedShare is the part of a run's time for which a program that hardly worked waited for a processor, and
@@ -174,7 +138,7 @@ func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 	case info.ExitCode != nil && *info.ExitCode != 0:
 		return fmt.Sprintf("the run ended with code %d; later leaks were not recorded", *info.ExitCode)
 	}
-	return cmp.Or(r.unwatched, r.seldom())
+	return cmp.Or(r.unwatched, r.afterSteps(), r.seldom())
 }
 
 // stayedEmpty reports whether nothing is live because Python's heap, which the recorder counts

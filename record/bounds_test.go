@@ -57,7 +57,7 @@ class ndarray:
 numpy.ndarray = ndarray
 objects = ndarray()
 
-agent = types.SimpleNamespace(step=1, ticks=0)
+agent = types.SimpleNamespace(step=1, stepping=True, ticks=0)
 search = _holders.Search(agent, None)
 found = walk()
 def show():

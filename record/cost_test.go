@@ -89,7 +89,7 @@ from types import SimpleNamespace
 from memdiag._torch import Torch
 
 gone, freed = {1}, []
-t = Torch(SimpleNamespace(elapsed=lambda: 0.0, step=1))
+t = Torch(SimpleNamespace(elapsed=lambda: 0.0, step=1, stepping=True))
 t.mode, t.price = SimpleNamespace(ops=2), SimpleNamespace(of=lambda operators, took: 0.0)
 t.weak = SimpleNamespace(_expired=gone.__contains__, _free_weak_ref=freed.append)
 t.table, t.young, t.thread = dict.fromkeys((1, 2, 3)), [1, 2, 3], 1

@@ -21,7 +21,7 @@ class Made:
             return [float(i), float(i + 1)]
         return [row(i) for i in range(600)]
 torch = types.SimpleNamespace(module=None, cuda=None, recalibrate=lambda: None, lines=collections.Counter)
-heap = _heap.Heap(types.SimpleNamespace(settings={}, number=0, child=False, step=0, torch=torch, elapsed=lambda: 9.0))
+heap = _heap.Heap(types.SimpleNamespace(settings={}, number=0, child=False, step=0, stepping=False, torch=torch, elapsed=lambda: 9.0))
 def told():
     snapshot = _agent.Snapshot()
     heap.lines(snapshot)
@@ -51,7 +51,7 @@ const windows = `
 import _tracemalloc, types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, spent=0.0, elapsed=lambda: 100.0, fixed=0,
+agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, stepping=False, spent=0.0, elapsed=lambda: 100.0, fixed=0,
     torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 heap, kept, scratch = agent.heap, [], []
@@ -122,7 +122,7 @@ const freed = `
 import gc, sys, types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, spent=0.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, spent=0.0, step=0, stepping=False, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def windows():
     gc.collect()
@@ -208,7 +208,7 @@ const windowsByHand = `
 import types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, spent=0.0, elapsed=lambda: 100.0, fixed=0,
+agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, stepping=False, spent=0.0, elapsed=lambda: 100.0, fixed=0,
     torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0.0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 windows = _windows.Windows(agent, agent.heap.malloc)
@@ -280,7 +280,7 @@ from memdiag import _holders
 
 many = [[i, [i]] for i in range(300)]
 more = [[[i] for i in range(300)] for _ in range(100)]
-agent = types.SimpleNamespace(step=0, jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+agent = types.SimpleNamespace(step=0, stepping=False, jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(phase))
@@ -309,7 +309,7 @@ from memdiag import _heap
 def begins(grow, made=lambda step: step, graph=False):
     holders = types.SimpleNamespace(graphs=types.SimpleNamespace(grow=lambda: graph))
     torch = types.SimpleNamespace(module=True, cuda=None, bytes=0, count=0)
-    agent = types.SimpleNamespace(settings={}, number=0, child=False, step=16, spent=0, holders=holders, torch=torch, own=types.SimpleNamespace(blocks=0, collects=False))
+    agent = types.SimpleNamespace(settings={}, number=0, child=False, step=16, stepping=True, spent=0, holders=holders, torch=torch, own=types.SimpleNamespace(blocks=0, collects=False))
     heap = _heap.Heap(agent)
     while agent.step < 100_000 and not heap.rises:
         agent.own.entry = made(agent.step), None
@@ -331,7 +331,7 @@ func TestAHeapThatGrowsSlowlyIsTracedInTheEnd(t *testing.T) {
 const stepwise = windowsByHand + `clock, kept = [0.0], []
 agent.programs = agent.elapsed = lambda: clock[0]
 def run(slow):
-    windows = _windows.Windows(agent, agent.heap.malloc)
+    windows, agent.stepping = _windows.Windows(agent, agent.heap.malloc), True
     for agent.step in range(1, 5001):
         clock[0] += 0.01 * (slow if windows.began else 1)
         kept.append([agent.step])
@@ -393,7 +393,7 @@ const replaced = windowsByHand + `import random
 draw = random.Random(0)
 def run(size, little):
     windows, buffer, other = _windows.Windows(agent, agent.heap.malloc), [], []
-    agent.step = 0
+    agent.step, agent.stepping = 0, True
     def work(steps):
         for _ in range(steps):
             agent.step += 1
@@ -548,7 +548,7 @@ import sys, types
 from memdiag import _heap, _ticks
 
 torch = types.SimpleNamespace(module=object(), cuda=None, seen=lambda: bool(made), since_import=0.0, works=False)
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, step=0, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, step=0, stepping=False, seconds=0, explicit=False, torch=torch, elapsed=lambda: 9.0)
 made, sys.modules["torch"] = [], torch
 heap, ticker = _heap.Heap(agent), _ticks.Ticker(agent)
 print(heap.windowed(), [ticker.wanted(waited, 0.0, awaited) for awaited in (False, True) for waited in (1, 3, 6)])
@@ -587,13 +587,13 @@ const bursts = `
 import types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, programs=lambda: 100.0, spent=0.0, step=0, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, programs=lambda: 100.0, spent=0.0, step=0, stepping=False, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def run(burst):
     windows, losses, figures = _windows.Windows(agent, lambda: None), [], []
     windows.wanted = False
     def step():
-        agent.step += 1
+        agent.step, agent.stepping = agent.step + 1, True
         losses.append(object())
     def settle():
         with agent.own:

@@ -299,7 +299,7 @@ const searches = tensors + `
 def search(*sites, births=range(20)):
     table = {t.untyped_storage()._cdata: [site, t.storage.size, 0, 1, turn]
         for site, tensors in enumerate(sites) for turn, t in zip(births, tensors)}
-    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, heap=types.SimpleNamespace(tracing=False, windows=types.SimpleNamespace(depth=None), outgrows=lambda: False), elapsed=lambda: 9)
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False), step=1, stepping=True, heap=types.SimpleNamespace(tracing=False, windows=types.SimpleNamespace(depth=None), outgrows=lambda: False), elapsed=lambda: 9)
     return _holders.Search(agent, types.SimpleNamespace(module=torch, cuda=None, table=table, saved="_saved_", handled=None, given=set(), turn=99, counted={}, pinned=set(), elsewhere=types.SimpleNamespace(left_out={"meta"})))
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
@@ -431,11 +431,11 @@ def told(steps=0, module=None, mode=None, **tensors):
     lines = {small.__code__.co_firstlineno + 1: tensors.get("there", 0)}
     torch = types.SimpleNamespace(module=module, cuda=None, mode=mode, recalibrate=lambda: None, bytes=0, count=0,
         lines=lambda: __import__("collections").Counter({(__file__, line): n for line, n in lines.items()}))
-    agent = types.SimpleNamespace(settings={}, number=0, step=0, torch=torch, spent=0, elapsed=lambda: 9.0)
+    agent = types.SimpleNamespace(settings={}, number=0, step=0, stepping=False, torch=torch, spent=0, elapsed=lambda: 9.0)
     heap = _heap.Heap(agent)
     heap.trace()
     kept = small()
-    agent.step = steps
+    agent.step, agent.stepping = steps, steps > 0
     snapshot = _agent.Snapshot()
     heap.lines(snapshot)
     heap.stop()
@@ -448,7 +448,7 @@ print("one a step, tensors are recorded:", told(600, torch, object()))
 print("one a step, tensors are not recorded:", told(600, torch))
 print("one in ten steps, tensors are not recorded:", told(6000, torch))
 def in_worker(batches):
-    agent = types.SimpleNamespace(settings={}, number=1, step=0, batches=[batches], elapsed=lambda: 9.0,
+    agent = types.SimpleNamespace(settings={}, number=1, step=0, stepping=False, batches=[batches], elapsed=lambda: 9.0,
         torch=types.SimpleNamespace(module=torch, lines=__import__("collections").Counter))
     heap = _heap.Heap(agent)
     heap.windows = types.SimpleNamespace(settle=lambda: None, vain=0, number=0, grown=lambda: [(24_000, 341, (("data.py", 7),))])
@@ -576,7 +576,7 @@ def held():
     things = [t for t in gc.get_objects() if type(t) is Thing]
     lines = {_holders.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
     del things
-    search.agent = types.SimpleNamespace(step=0, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+    search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
                                          heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
     search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
     search.lines.clear()

@@ -30,7 +30,7 @@ def step(n):
     square(len(rows))
     cache.append(str(n) * 3000)
 
-agent = types.SimpleNamespace(step=9, ticks=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
+agent = types.SimpleNamespace(step=9, stepping=True, ticks=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
 def look(what):
     snapshot = _agent.Snapshot()

@@ -7,7 +7,7 @@ const idle = `
 import hashlib, threading, time, types
 from memdiag import _heap, _own
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, spent=0.0, elapsed=lambda: 100.0, fixed=0,
+agent = types.SimpleNamespace(settings={}, number=0, child=False, step=0, stepping=False, spent=0.0, elapsed=lambda: 100.0, fixed=0,
     torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), ticker=types.SimpleNamespace(interval=1.0, thread=None, acts=lambda: False))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 kept, done = [], threading.Event()

@@ -318,7 +318,7 @@ const patient = `
 import sys, types
 from memdiag import _ticks, _torch
 
-agent = types.SimpleNamespace(seconds=0, child=False, step=0, explicit=False, fixed=0)
+agent = types.SimpleNamespace(seconds=0, child=False, step=0, stepping=False, explicit=False, fixed=0)
 agent.torch = _torch.Torch(agent)
 agent.torch.table = {1: None}
 ticker = _ticks.Ticker(agent)

@@ -146,7 +146,7 @@ class Tensor:
 kept = Tensor()
 for ours in True, False:
     read = []
-    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
+    agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: ours), step=1, stepping=True, heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
     _holders.Search(agent, types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor), table={}, saved="", handled=None, given=set())).walk({1: "site"}, {}, {})
     print(read)
 `

@@ -85,12 +85,15 @@ type Run struct {
 	Series    *Series // nil where the run has no counters
 	Tree      *Tree   // nil where nothing is known of the command's processes
 	Losses    *Losses // nil where none were recorded
-	// Children are processes that were recorded beside this one, each a run of its own with a Role.
+	// Children are processes that were recorded beside this one, each a run of its own with a Role, and what this one did by the
+	// clock after its last step.
 	Children []*Run
 	// Role and PID are of a child; "" and 0 of others. Started is when it began, as in Tree; 0 where that does not tell.
 	Role    string
 	PID     int
 	Started int64
+	// AfterStep is the last step of a process of which this child is what came then; 0 of others.
+	AfterStep int64
 	// Ranks are those that the folder has files of, ascending; the snapshots are of
 	// one of them. It is nil where no name tells a rank.
 	Ranks []int

@@ -153,7 +153,7 @@ func Runs(dir string) []string {
 
 // isSnapshotOf says whether a file of a folder may be a snapshot. A run of ours
 // may hold results too, and those in pprof look like snapshots. Of what was recorded beside a
-// process there are snapshots of their own.
+// process, or after its last step, there are snapshots of their own.
 func isSnapshotOf(ours bool, name string) bool {
-	return rundir.ChildOf(name) == 0 && (!ours || rundir.IsSnapshotName(name))
+	return rundir.ChildOf(name) == 0 && rundir.AfterOf(name) == 0 && (!ours || rundir.IsSnapshotName(name))
 }

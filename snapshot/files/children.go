@@ -37,34 +37,40 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers[:min(len(numbers), maxChildren)] {
-		child := &snapshot.Run{Path: run.Path, Info: run.Info}
-		child.Info.Steps, child.Info.Unseen, child.Info.Notes = 0, nil, nil
-		r := &runReader{run: child, opener: o, into: newShared(o.MaxUnpacked), names: names}
-		slices.SortFunc(of[n], func(a, b string) int {
-			x, _ := rundir.TickOf(a)
-			y, _ := rundir.TickOf(b)
-			return cmp.Compare(x, y)
-		})
-		for _, name := range of[n] {
-			s, err := r.open(name)
-			if err != nil || s == nil {
-				continue // it is among the notes
-			}
-			child.Snapshots = append(child.Snapshots, s)
-		}
-		run.Files, run.Notes = append(run.Files, child.Files...), append(run.Notes, child.Notes...)
-		run.Unread = append(run.Unread, child.Unread...)
-		run.Partial = run.Partial || child.Partial
-		if len(child.Snapshots) == 0 {
-			continue
-		}
-		last := child.Snapshots[len(child.Snapshots)-1]
-		child.Role, child.PID = cmp.Or(last.Role, fmt.Sprintf("child %d", n)), last.PID
-		child.Notes, child.Unread = nil, nil
-		run.Children = append(run.Children, child)
+		o.readBeside(run, names, of[n], fmt.Sprintf("child %d", n))
 	}
 	nameAlike(run)
 	numberAlike(run)
+}
+
+// readBeside adds to a run's children the one that files are of, if any can be read. It has the role if they tell none.
+func (o Opener) readBeside(run *snapshot.Run, names *namePatterns, files []string, role string) *snapshot.Run {
+	child := &snapshot.Run{Path: run.Path, Info: run.Info}
+	child.Info.Steps, child.Info.Unseen, child.Info.Notes = 0, nil, nil
+	r := &runReader{run: child, opener: o, into: newShared(o.MaxUnpacked), names: names}
+	slices.SortFunc(files, func(a, b string) int {
+		x, _ := rundir.TickOf(a)
+		y, _ := rundir.TickOf(b)
+		return cmp.Compare(x, y)
+	})
+	for _, name := range files {
+		s, err := r.open(name)
+		if err != nil || s == nil {
+			continue // it is among the notes
+		}
+		child.Snapshots = append(child.Snapshots, s)
+	}
+	run.Files, run.Notes = append(run.Files, child.Files...), append(run.Notes, child.Notes...)
+	run.Unread = append(run.Unread, child.Unread...)
+	run.Partial = run.Partial || child.Partial
+	if len(child.Snapshots) == 0 {
+		return nil
+	}
+	last := child.Snapshots[len(child.Snapshots)-1]
+	child.Role, child.PID = cmp.Or(last.Role, role), last.PID
+	child.Notes, child.Unread = nil, nil
+	run.Children = append(run.Children, child)
+	return child
 }
 
 // lookApart is more than lies between two looks at a process.

@@ -138,6 +138,9 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	if f.own && bringsTree(&run, r.rank) {
 		f.opener.readChildren(&run, f.names)
 	}
+	if f.own {
+		f.opener.readAfter(&run, r.rank, f.names)
+	}
 	if len(run.Snapshots) == 0 && run.Series == nil {
 		return nil, r.nothing(f.list)
 	}

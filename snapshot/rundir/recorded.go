@@ -26,7 +26,8 @@ const (
 	aNumber   = `(0|[1-9][0-9]*)`
 	perhaps   = `(` + rankMark + aNumber + `)?`
 	ofChild   = `(` + childMark + aNumber + `)?`
-	aSnapshot = snapshotStem + `_t?` + aNumber + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
+	isAfter   = `(` + afterMark + aNumber + `)?`
+	aSnapshot = snapshotStem + `_t?` + aNumber + isAfter + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
 	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 	aStanding = `\.standing` + perhaps + `\.json`

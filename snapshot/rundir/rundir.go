@@ -32,6 +32,7 @@ const (
 	seriesStem   = "series"
 	snapshotStem = "snapshot"
 	rankMark     = "_rank" // … or a rank's go on with
+	afterMark    = "_after"
 	childMark    = "_child"
 )
 
@@ -81,7 +82,7 @@ func TickOf(name string) (n int, ok bool) {
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	n, err := strconv.Atoi(rest[:digits])
 	rest = rest[digits:]
-	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, rankMark) || strings.HasPrefix(rest, childMark))
+	return n, ok && err == nil && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, afterMark) || strings.HasPrefix(rest, rankMark) || strings.HasPrefix(rest, childMark))
 }
 
 // StepOf is the step after which a snapshot was taken, from its name, and whether it has one: 50 of "snapshot_50_rank1.json".
@@ -90,6 +91,18 @@ func StepOf(name string) (step int64, ok bool) {
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	step, err := strconv.ParseInt(rest[:digits], 10, 64)
 	return step, ok && err == nil
+}
+
+// AfterOf is the last step of the process whose snapshot by the clock, taken when it stepped no more, has a name: 4 of
+// "snapshot_t3_after4_rank1.json"; 0 of others.
+func AfterOf(name string) int64 {
+	if _, ok := TickOf(name); !ok {
+		return 0
+	}
+	_, rest, _ := strings.Cut(name, afterMark)
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	step, _ := strconv.ParseInt(rest[:digits], 10, 64) // 0 where there is none
+	return step
 }
 
 // ChildOf is the number of the process, of those that were recorded beside the one of a rank, that a

@@ -14,7 +14,7 @@ import sys
 import time
 import zlib
 
-from . import _at, _batches, _claims, _exit, _role
+from . import _at, _batches, _ceased, _claims, _exit, _role
 from ._forks import after_fork
 from ._growth import grows
 from ._handlers import raised
@@ -165,6 +165,7 @@ class Agent:
         self.ticks = 0
         self.waited = 0  # steps, for one to be watched
         self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
+        self.ceased = _ceased.Ceased(self)
         self.rank = self.inherited = None  # the latter is that of the process that forked this one
         self.gone = False  # another process has taken over from this one
         self.number = 0  # of a process that is recorded beside the one of its rank; 0 for that one
@@ -322,6 +323,7 @@ class Agent:
             self.attached.leave_main()
             return
         self.pid, self.inherited = os.getpid(), self.find_rank()
+        self.ceased = _ceased.Ceased(self)
         self.busy, self.number, self.gone = False, 0, False
         self.entered = self.took = 0.0  # the processor's clocks begin at zero
         _role.forked()
@@ -422,6 +424,7 @@ class Agent:
             self.epoch_number = epoch
         if step is not None and (step := number(self, "step", int, step)) is not None:
             self.explicit = True
+            self.ceased.end()
             self.boundary(step)
         if loss is not None:
             self.losses.told(loss)
@@ -433,6 +436,7 @@ class Agent:
 
     def stepped(self):
         """An optimizer stepped. Called guarded."""
+        self.ceased.end()
         if not self.explicit:
             self.boundary(self.step + 1)
 
@@ -483,10 +487,10 @@ class Agent:
 
     def seen(self):
         """Whether what just ended was watched, for a snapshot; or what follows will be, which one may wait for."""
-        if self.torch.settled() or self.waited >= max(WAIT, self.step // WAIT_PART):
+        if self.torch.settled() or self.waited >= max(WAIT, self.stepping and self.step // WAIT_PART):
             self.waited = 0
             return True
-        if not self.step:
+        if not self.stepping:
             self.ticker.soon(BRIEF)
         self.waited += 1
         self.torch.watch()
@@ -518,7 +522,7 @@ class Agent:
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
         if self.number:
             allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
-        return self.spent <= allowance + share * self.elapsed()
+        return self.spent <= allowance + share * (self.elapsed() - self.ceased.elapsed)
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""
@@ -531,7 +535,7 @@ class Agent:
     def spread(self):
         """Seconds to leave before the next snapshot by the clock: what they may yet cost is to last for as long again as the
         program ran, or those of its first second take all, and the rest goes unseen."""
-        left = TICKS_ALLOWANCE + TICKS_SHARE * self.elapsed() - self.spent
+        left = TICKS_ALLOWANCE + TICKS_SHARE * (self.elapsed() - self.ceased.elapsed) - self.spent
         if self.number or self.ticks < FIRST_TICKS or left <= 0:
             return 0.0
         return self.ran() * min(SPARSEST, self.spent / self.ticks / left)
@@ -543,9 +547,14 @@ class Agent:
             now >= AGAIN[-1][0] * before and self.spent <= AGAIN_ALLOWANCE)
 
     def ran(self):
-        """Seconds since the first mark by the clock, whether the program worked or waited."""
+        """Seconds since the first mark by the clock, or since steps ceased, whether the program worked or waited."""
         began = self.began  # which another thread may forget
-        return time.perf_counter() - began[0] if began else 0.0
+        return time.perf_counter() - max(began[0], self.ceased.began) if began else 0.0
+
+    @property
+    def stepping(self):
+        """Whether steps count now: there was one, and they have not ceased."""
+        return self.step > 0 and self.ceased.after is None
 
     def elapsed(self):
         """Seconds since the first mark, of which the agent may take its share: by the clock or the
@@ -561,6 +570,8 @@ class Agent:
             return  # it is being imported
         if self.jax.locked():
             return
+        if self.ceased.due():
+            self.ceased.begin()
         wants = self.wants(forced)
         if not wants and not {"torch", "jax"} & sys.modules.keys():
             return
@@ -568,7 +579,7 @@ class Agent:
         before = self.ticks
         with self.own if wants else contextlib.nullcontext():  # to count what is its own takes milliseconds
             self.look(forced)
-        if self.ticks > before and not self.step and not self.ticker.acts():
+        if self.ticks > before and not self.stepping and not self.ticker.acts():
             self.code.begin()
 
     def intervene(self, importing):
@@ -578,7 +589,7 @@ class Agent:
 
     def wants(self, forced):
         """Whether a snapshot by the clock may be taken."""
-        return forced or self.seconds or (self.affordable() if self.step else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
+        return forced or self.seconds or (self.affordable() if self.stepping else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
 
     def look(self, forced):
         self.jax.tick()
@@ -594,7 +605,7 @@ class Agent:
                 return
             self.counted = self.batches[0]
         if self.wants(forced):
-            if not forced and not self.step and not self.seen():
+            if not forced and not self.stepping and not self.seen():
                 return
             self.ticks += 1
             if forced and self.torch.cuda is not None:
@@ -693,6 +704,11 @@ class Agent:
 
     def take(self, step):
         """Writes a snapshot; step is None where none was counted."""
+        if self.ceased.after is not None:
+            self.ticks += step is not None and step > self.step  # before an out-of-memory error
+            with self.own:
+                self.snapshot(None)
+            return
         kind = "tick" if step is None else "step"
         first = kind not in self.owner
         if not self.owns(kind) and kind == "tick" and not self.child and not self.gone:
@@ -712,7 +728,8 @@ class Agent:
     def snapshot(self, step):
         start = work()
         number = step if step is not None else "t%d" % self.ticks
-        name = "snapshot_t%s_child%d" % (str(number).lstrip("t"), self.number) if self.number else "snapshot_%s%s" % (number, self.suffix())
+        after = "" if self.ceased.after is None else "_after%d" % self.ceased.after
+        name = "snapshot_t%s_child%d" % (str(number).lstrip("t"), self.number) if self.number else "snapshot_%s%s%s" % (number, after, self.suffix())
         cuda = self.torch.cuda if self.torch.cuda is not None and self.torch.cuda.recording else None
         if cuda:
             cuda.look()
@@ -767,7 +784,7 @@ class Agent:
             "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
             "notes": s.notes,
-            "role": self.role(), "pid": self.pid, **({"awaits_steps": True} if step is None and not self.child and self.ticker.trains() else {}),
+            "role": self.role(), "pid": self.pid, **({"awaits_steps": True} if step is None and not self.step and not self.child and self.ticker.trains() else {}),
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def write(self, name, text):
@@ -800,7 +817,7 @@ class Agent:
     def thin(self):
         if self.fixed or self.seconds or len(self.written) <= MOST:
             return
-        if self.step:
+        if self.stepping:
             self.every *= 2
         else:
             self.ticker.interval *= 2
@@ -821,7 +838,7 @@ class Agent:
         for _, name in self.written[1::2]:
             self.remove(name)
         self.written = self.written[::2]
-        if self.step:
+        if self.stepping:
             self.every *= 2
         else:
             self.ticker.interval *= 2

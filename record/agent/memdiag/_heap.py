@@ -138,7 +138,7 @@ class Heap:
     def look(self, in_use):
         """Has the heap be traced when it grows by more than tensors do."""
         agent = self.agent
-        if agent.step < WARM:
+        if not agent.stepping or agent.step < WARM:
             return
         now = agent.step, in_use, agent.own.entry[0] - agent.own.blocks, agent.torch.bytes, agent.torch.count
         if self.last is None:

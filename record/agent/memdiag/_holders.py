@@ -18,6 +18,7 @@ from _thread import _local as threading_local, get_ident
 from ._agent import work
 from ._autograd import quiet
 from ._budget import Budget
+from ._ceased import moment_of
 from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
@@ -111,7 +112,7 @@ class Search:
         begun = work()
         source, heap, agent = self.source, self.agent.heap, self.agent
         self.exits = exits() if self.exits is None else self.exits
-        moment = agent.step or agent.ticks
+        moment = moment_of(agent)
         unexplained = self.unexplained()
         self.budget.allowance = ALLOWANCE + (TRACED if heap.tracing or self.deep() else 0)
         if moment >= self.next and self.budget.affords():
@@ -172,7 +173,7 @@ class Search:
     def of_arrays(self):
         """What holds JAX's arrays of each size, of which its profile tells no more: bytes, how many were found, items, kind
         and path."""
-        begun, moment = work(), self.agent.step or self.agent.ticks
+        begun, moment = work(), moment_of(self.agent)
         if moment >= self.next and self.budget.affords():
             self.walk({}, {}, {})
             self.next = int(moment * AGAIN) + 1
@@ -189,7 +190,7 @@ class Search:
         """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
         seconds that took."""
         begun, agent = work(), self.agent
-        moment = agent.step or agent.ticks
+        moment = moment_of(agent)
         left = self.budget.left()
         if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and left > 0:
             seconds = WINDOW * (DEEPER if self.deep() else 1)
@@ -234,8 +235,8 @@ class Search:
         if any(n.ring for n in nodes):
             first, step = self.rings.get(path, (0, 0))
             if first != total:
-                self.rings[path] = total, self.agent.step or self.agent.ticks
-            if first != total or step == (self.agent.step or self.agent.ticks):
+                self.rings[path] = total, moment_of(self.agent)
+            if first != total or step == moment_of(self.agent):
                 return 0
         return total
 

@@ -50,7 +50,7 @@ class Pace:
         (self.watched if watched else self.others).append(seconds)
 
     def cost(self, price):
-        """Seconds that watching costs a unit, of which the operators' price is known."""
+        """Seconds that watching costs a unit; the operators' price is known."""
         if min(len(self.watched), len(self.others)) < ENOUGH:
             return ON_GPU * price
         return max(price, statistics.median(self.watched) - statistics.median(self.others))

@@ -132,9 +132,10 @@ class Ticker:
         self.due = begun + (agent.seconds or FIRST)
         while self.running and not agent.stopped:
             windows = agent.heap.windows
-            nap = NEXT if self.asked or agent.waited and not agent.step else NAP
+            nap = NEXT if self.asked or agent.waited and not agent.stepping else NAP
             time.sleep(max(0.001, min(nap, (windows.due or self.due) - now)))
             now = time.monotonic()
+            agent.ceased.look(now)
             windows.end_overdrawn()
             if begun + NAMED <= now < begun + NAMED_BY and role() != named:
                 named = role()
@@ -143,7 +144,7 @@ class Ticker:
                 if now - self.since >= UNANSWERED and not agent.interrupting and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()
                 continue
-            if now >= self.due and windows.began is None:  # before a window is opened, for which there may be a reason each time
+            if now >= self.due and (windows.began is None or agent.ceased.due()):  # before a window is opened, for which there may be a reason each time
                 self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
@@ -160,7 +161,9 @@ class Ticker:
         """Whether snapshots by the clock are wanted, of a script that may import PyTorch. One that a library imports may never be
         used."""
         agent = self.agent
-        if agent.step or agent.explicit or agent.fixed and not agent.child:
+        if agent.step:
+            return not agent.stepping or agent.ceased.due()
+        if agent.explicit or agent.fixed and not agent.child:
             return False
         if "torch" in sys.modules and (not awaited or agent.torch.seen()):
             return agent.torch.works or now >= agent.torch.since_import + (PATIENT if agent.torch.seen() else UNUSED)

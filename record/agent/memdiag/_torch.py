@@ -272,7 +272,7 @@ class Torch:
     def take_turn(self):
         self.whole = self.watches()
         self.turn += 1
-        self.begin(self.train if self.agent.step else self.clock)
+        self.begin(self.train if self.agent.stepping else self.clock)
 
     def unwatched(self):
         """How many units from now on are not watched, as far as can be told."""
@@ -291,7 +291,7 @@ class Torch:
         """Records the unit that has begun, for a snapshot behind it."""
         if self.counts() and not self.watches() and not self.dispatches() and not self.agent.ticker.acts():
             self.on(1)
-            self.asked = self.agent.step > 0 and self.watches()
+            self.asked = self.agent.stepping and self.watches()
 
     def watches(self):
         return self.thread is not None and not self.mode.paused
@@ -300,7 +300,7 @@ class Torch:
         """The program begins an evaluation; several models may be told one by one."""
         self.skip = 0
         if self.mode is not None and not self.evaluated:
-            self.evaluated = self.agent.step > 0
+            self.evaluated = self.agent.stepping
             self.begin(self.evaluation)
             if self.agent.waited:
                 self.watch()
@@ -375,7 +375,7 @@ class Torch:
             self.cuda.boundary()
         if self.mode is None:
             return
-        if not self.agent.step:
+        if not self.agent.stepping:
             self.take_turn()
         elif self.thread is not None:
             self.settle()
@@ -434,7 +434,7 @@ class Torch:
         if not mode.paused:
             mode.paused = self.works = True
             self.leaves_out()
-            if self.agent.step:
+            if self.agent.stepping:
                 self.charge(self.price.of(mode.ops, self.agent.elapsed() - self.begun))
                 mode.ops = 0
         leave(self, mode, frame)
@@ -565,7 +565,7 @@ class Torch:
         stood = collections.defaultdict(collections.Counter)
         self.counted, purposes = counts, self.purposes()
         snapshot.categories = purposes.gpu
-        if self.agent.step and self.counts() and self.whole:
+        if self.agent.stepping and self.counts() and self.whole:
             self.pursue(sum(n for n, _ in rest.values()))
         for address, entry in list(self.table.items()):
             stack, size, birth, weight, turn = entry

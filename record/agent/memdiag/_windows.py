@@ -220,7 +220,7 @@ class Windows:
     def open(self):
         agent = self.agent
         elapsed = self.elapsed()
-        wanted = LASTS if agent.step else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
+        wanted = LASTS if agent.stepping else min(LASTS, max(agent.ticker.interval / 2, PART * elapsed))
         afford = (ALLOWANCE + SHARE * elapsed - self.spent) / max(1, ENOUGH - self.number) / self.pace
         self.apart = min(wanted, afford) / LOOKS
         if not self.foreign() and afford >= min(wanted, max(SHORTEST, LEAST * elapsed) / self.pace):
@@ -345,7 +345,7 @@ class Windows:
             blocks = sum(g[0] for g in growing.values())
             for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
                 rate, native = sum(g[at and at + 1] for g in growing.values()) / spans, False
-                if by_steps == (self.agent.step > 0) and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
+                if by_steps == self.agent.stepping and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
                     most = 0  # what those lines make takes the place of what goes
                 elif rate and by_steps:
                     most = FAR * rate * steps + little
@@ -369,7 +369,7 @@ class Windows:
 
     def moment(self):
         """Steps so far, or seconds where none count."""
-        return self.agent.step or self.agent.elapsed()
+        return self.agent.step if self.agent.stepping else self.agent.elapsed()
 
     def now(self):
         """Blocks and bytes of the heap that are neither the agent's nor tensors'."""
@@ -383,7 +383,7 @@ class Windows:
 
     def ask(self):
         """Has a window opened."""
-        if self.agent.step:
+        if self.agent.stepping:
             self.wanted = True
         else:
             self.due = time.monotonic()

@@ -1,0 +1,73 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// ceased says that a program went on for long after the last snapshot of a step, as a clause; "" where it did not, or no time
+// tells. It may have served, generated, or replayed a CUDA graph since. Snapshots by the clock that show what it did then are judged
+// by themselves.
+func ceased(run *snapshot.Run) string {
+	if slices.ContainsFunc(run.Children, func(c *snapshot.Run) bool { return c.AfterStep > 0 && len(c.Snapshots) >= series.Testable }) {
+		return ""
+	}
+	last := run.Snapshots[len(run.Snapshots)-1].Mark
+	began, ended, known := existed(run)
+	if !known || last.Time.Before(began) || last.Time.After(ended) {
+		return "" // a clock that was set during the run tells nothing
+	}
+	whole, rest := ended.Sub(began), ended.Sub(last.Time)
+	if float64(rest-ending) <= unwatchedShare*float64(whole) {
+		return ""
+	}
+	what := "no step and no snapshot"
+	if run.Info.Steps > last.Step {
+		what = "no snapshot"
+	}
+	return fmt.Sprintf("the last %s of %s went unseen: %s came after step %d", roughly(rest), roughly(whole), what, last.Step)
+}
+
+// existed is from when to when the process of the last snapshot was there in a run that has ended, or else the command:
+// other processes may have run before and after it. How long the command ran says nothing of a child.
+func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
+	info, last := &run.Info, run.Snapshots[len(run.Snapshots)-1]
+	if info.Finished == nil || info.Started.IsZero() {
+		return began, ended, false
+	}
+	if run.Tree != nil && last.PID != 0 {
+		for i := range run.Tree.Processes {
+			p := &run.Tree.Processes[i]
+			if from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time; p.PID == last.PID && !to.Before(last.Mark.Time) {
+				if to.After(*info.Finished) {
+					to = *info.Finished // a part of a run that ends before its process does
+				}
+				return from, to, true
+			}
+		}
+	}
+	return info.Started, *info.Finished, run.Role == ""
+}
+
+// afterSteps says, as a clause, why a run whose process went on after its last step may leak there though nothing was found; ""
+// where nothing speaks for that.
+func (r *Result) afterSteps() string {
+	if r.after == nil || r.after.Leaks() > 0 {
+		return ""
+	}
+	step := r.after.run.AfterStep
+	if e := r.after.Unexplained(); e != nil {
+		return fmt.Sprintf("after step %d the process grows, +%s/s, source line unknown", step, snapshot.FormatBytes(e.Rate.Bytes.Value))
+	}
+	if n := r.after.Count(Inconclusive); n > 0 {
+		return fmt.Sprintf("memory grew after step %d, and the run ended too early to judge it", step)
+	}
+	if r.after.unwatched != "" {
+		return fmt.Sprintf("after step %d: %s", step, r.after.unwatched)
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package files
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// readAfter reads what a rank's process did after its last step, when snapshots came by the clock, as one of the run's children:
+// "train.py after step 4". Where it stepped again, and could not take the files back that were of the time before, they are not read.
+func (o Opener) readAfter(run *snapshot.Run, rank int, names *namePatterns) {
+	entries, err := os.ReadDir(run.Path)
+	if err != nil || len(run.Snapshots) == 0 {
+		return // the run's own files were read
+	}
+	of, after := []string(nil), max(1, run.Snapshots[len(run.Snapshots)-1].Mark.Step)
+	for _, e := range entries {
+		step := rundir.AfterOf(e.Name())
+		if step < after || rundir.RankOf(e.Name()) != rank || !rundir.IsRecordedSnapshot(e.Name()) {
+			continue
+		}
+		if step > after {
+			of, after = nil, step
+		}
+		of = append(of, e.Name())
+	}
+	child := o.readBeside(run, names, of, "the process")
+	if child == nil {
+		return
+	}
+	role, rankOf, ranked := strings.Cut(child.Role, " of rank ")
+	child.Role, child.AfterStep = fmt.Sprintf("%s after step %d", role, after), after
+	if ranked {
+		child.Role += " of rank " + rankOf
+	}
+	if run.Tree == nil {
+		return
+	}
+	for i := range run.Tree.Processes {
+		p := &run.Tree.Processes[i]
+		if taken := child.Snapshots[0].Mark.Time; p.PID == child.PID && !taken.Before(p.Points[0].Time) && !taken.After(p.Points[len(p.Points)-1].Time.Add(lookApart)) {
+			child.Started = p.Started
+		}
+	}
+}
