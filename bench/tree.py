@@ -1,7 +1,7 @@
 """Gates the trees of processes of bench/tree/trees.py: python bench/tree.py [--seconds 12] [NAME …].
 
-Prints for each what the gate said and whether that is right: of a tree that leaks 1, with the line, the process and the holder; 1
-or 4 with the process where the agent cannot know the line; of one that does not leak 0. Ends with 1 where any is wrong. MEMDIAG is the program; by default it is built.
+Prints for each what the gate said and whether that is right: of a tree that leaks 1, with the line, the process and the holder; 4
+with the process where the agent cannot know the line, or 1 where it is in no process; of one that does not leak 0. Ends with 1 where any is wrong. MEMDIAG is the program; by default it is built.
 """
 
 import argparse
@@ -28,10 +28,10 @@ def right(name, code, said):
     """Whether the gate said what is true of a tree."""
     if name not in trees.LEAKS:
         return code == 0
-    role, holder, line = trees.LEAKS[name]
+    role, holder, without_line = trees.LEAKS[name]
     all = said.split("\n")
-    if not line:
-        return code == 4 and role in all[0]
+    if without_line:
+        return code == without_line and role in all[0]
     held = not holder or any(holder in line for line in all if line.strip().startswith("Held by: "))
     found = re.findall(r" allocated (?:in (.*?) (?:\(as in [^)]*\) )?)?at (?:\S*/)?(\w+\.py:\d+)", said)
     named = [process for process, place in found if place in lines_of(name)]

@@ -36,6 +36,9 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	if n < 2 {
 		return nil, errors.New("a comparison needs two snapshots")
 	}
+	if part := beforeTheEnd(run); part != nil {
+		return o.Analyze(part)
+	}
 	o.limitDevices(run)
 	first, last := run.Snapshots[0], run.Snapshots[n-1]
 	stranger, at := strangers(run)

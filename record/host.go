@@ -138,7 +138,7 @@ func (h *host) sample(ctx context.Context) (err error) {
 	for {
 		// Since it is counted from when we began, no one who sets the clock puts it back.
 		now := h.began.Add(time.Since(h.began))
-		if err := h.look(now, all, each); err != nil {
+		if err := h.look(ctx, now, all, each); err != nil {
 			h.makeRoom(ctx)
 			return err
 		}
@@ -197,7 +197,7 @@ func (h *host) giveWay() {
 }
 
 // look does what is due.
-func (h *host) look(now time.Time, all, each io.Writer) error {
+func (h *host) look(ctx context.Context, now time.Time, all, each io.Writer) error {
 	begun := processorTime()
 	defer func() { h.pay(now, processorTime()-begun) }()
 	tree := h.tree.look(now)
@@ -219,6 +219,7 @@ func (h *host) look(now time.Time, all, each io.Writer) error {
 		return claimed || h.profiled && pid == h.tree.root
 	}
 	points := h.tree.points(tree, now, h.sumsOfPages(tree, now), recorded, h.roles)
+	h.tree.ripen(ctx, points, now)
 	var text bytes.Buffer
 	for _, p := range points {
 		if err := processes.WritePoint(&text, &p.TreeProcess, &p.Points[0]); err != nil {

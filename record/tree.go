@@ -41,6 +41,9 @@ type tree struct {
 	known   map[processID]*followed
 	orphans orphans
 	written bool // what they write is asked for
+	// brief are the parents of processes that had ended by the second look.
+	brief map[int]bool
+	last  time.Time // when the last look was
 	// largest is the most processes that there were at once, and hidden the most that the system told nothing of.
 	largest, hidden int
 }
@@ -67,7 +70,7 @@ type followed struct {
 }
 
 func newTree(root int, agent string) *tree {
-	return &tree{root: root, known: make(map[processID]*followed), orphans: orphans{agent: agent}}
+	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent}}
 }
 
 // look lists the processes that there are, the root first.
@@ -75,11 +78,14 @@ func (t *tree) look(now time.Time) []process {
 	all, hidden := processTree(t.root)
 	t.hidden = max(t.hidden, hidden)
 	here := newListed(all)
-	for id := range t.known {
+	for id, f := range t.known {
 		if here.in[id] {
 			continue
 		}
 		if p, ok := readStat(id.pid); !ok || p.processID != id || p.state == 'Z' {
+			if f.first.Equal(t.last) {
+				t.brief[f.Parent] = true
+			}
 			delete(t.known, id) // it has ended
 			continue
 		}
@@ -94,7 +100,7 @@ func (t *tree) look(now time.Time) []process {
 			t.known[p.processID] = &followed{TreeProcess: snapshot.TreeProcess{PID: p.pid, Started: p.started}, first: now}
 		}
 	}
-	t.largest = max(t.largest, len(all))
+	t.largest, t.last = max(t.largest, len(all)), now
 	return all
 }
 

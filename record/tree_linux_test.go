@@ -262,17 +262,17 @@ func TestALookWaitsForNoSums(t *testing.T) {
 	if got := h.sumsOfPages(self, time.Now()); got[self[0].processID].pss != 5 || h.sums != nil {
 		t.Errorf("%v", got)
 	}
-	if h.sumsOfPages(self, time.Now().Add(49*time.Second)); h.sums != nil {
-		t.Error("what took a second is read again before it is a fiftieth of the time")
+	if h.sumsOfPages(self, time.Now().Add(499*time.Second)); h.sums != nil {
+		t.Error("what took a second is read again before it is a five-hundredth of the time")
 	}
-	h.sumsOfPages(self, time.Now().Add(51*time.Second))
+	h.sumsOfPages(self, time.Now().Add(501*time.Second))
 	read := <-h.sums
 	if read.of[self[0].processID].pss <= 0 || read.of[self[0].processID].ofOthers < 0 {
 		t.Errorf("%v", read)
 	}
 	h.sums <- pageSums{read.of, time.Millisecond}
-	h.sumsOfPages(self, began.Add(100*time.Second))
-	if h.sumsOfPages(self, began.Add(102*time.Second)); h.sums != nil {
+	h.sumsOfPages(self, began.Add(600*time.Second))
+	if h.sumsOfPages(self, began.Add(602*time.Second)); h.sums != nil {
 		t.Error("sums are read again soon, and no process has begun")
 	}
 	f.first = began.Add(102 * time.Second)
