@@ -275,7 +275,7 @@ func TestALookWaitsForNoSums(t *testing.T) {
 	if h.sumsOfPages(self, began.Add(602*time.Second)); h.sums != nil {
 		t.Error("sums are read again soon, and no process has begun")
 	}
-	f.first = began.Add(102 * time.Second)
+	f.first = began.Add(602 * time.Second)
 	if h.sumsOfPages(self, f.first); h.sums == nil {
 		t.Error("a process has begun, and it is not known what it has in common with its parent")
 	}
