@@ -61,7 +61,7 @@ func TestASignalThatIsBlockedWaits(t *testing.T) {
 
 // own has our thread at work while the program's comes to a step, while a function ends, and in a fork.
 const own = `
-import _thread, threading, time, weakref
+import _thread, threading, time, types, weakref
 from memdiag import _ticks
 from memdiag._agent import Agent
 
@@ -105,6 +105,7 @@ with ticker.lock:
     pass
 
 ticker.lock.acquire()
+a.torch = types.SimpleNamespace(module=None)
 a.forked()
 print(ticker.lock.locked())
 `
