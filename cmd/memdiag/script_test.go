@@ -58,10 +58,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition is [race], under the race detector, or what lacks says.
+// condition is [race], under the race detector, [heavy] where all tests are asked for, or what lacks says.
 func condition(name string) (bool, error) {
-	if name == "race" {
+	switch name {
+	case "race":
 		return heavytest.Race, nil
+	case "heavy":
+		return heavytest.Asked(), nil
 	}
 	return lacks(name)
 }
