@@ -8,9 +8,10 @@ import (
 )
 
 // orphans finds the processes of a command whose parents ended before any look: they have the agent's folder in their
-// environment.
+// environment or, where that was set anew, began after the command in its process group, below a parent that is in another.
 type orphans struct {
 	agent string          // "" finds none
+	root  process         // the command's own; none of number 0
 	seen  map[string]bool // the numbers of processes at the last look; each is asked once
 }
 
@@ -23,12 +24,22 @@ func (o *orphans) look(proc string) (pids []int) {
 	o.seen = make(map[string]bool, len(before))
 	for _, name := range processNames(proc) {
 		o.seen[name] = true
-		if !before[name] && hasAgent(filepath.Join(proc, name, "environ"), o.agent) {
+		if !before[name] && (hasAgent(filepath.Join(proc, name, "environ"), o.agent) || o.inGroup(proc, name)) {
 			pid, _ := strconv.Atoi(name) // it is one
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// inGroup reports whether a process is one that the command left in its process group.
+func (o *orphans) inGroup(proc, name string) bool {
+	p, ok := parseStat([]byte(text(filepath.Join(proc, name, "stat"))))
+	if !ok || o.root.pid == 0 || p.group != o.root.group || p.started < o.root.started || p.pid == o.root.pid {
+		return false
+	}
+	parent, ok := parseStat([]byte(text(filepath.Join(proc, strconv.Itoa(p.parent), "stat"))))
+	return ok && parent.group != p.group
 }
 
 // processNames are the processes of the machine, as /proc names them.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,6 +43,36 @@ func TestAnOrphanIsKnownByTheAgentInItsEnvironment(t *testing.T) {
 	begin("7", "PYTHONPATH=/tmp/memdiag-agent-12\x00")
 	if found := o.look(proc); !slices.Equal(found, []int{7}) {
 		t.Errorf("%v; want the number that is used again", found)
+	}
+}
+
+// TestAnOrphanWithAnEnvironmentOfItsOwnIsKnownByItsGroup: it passed the gate without a word.
+func TestAnOrphanWithAnEnvironmentOfItsOwnIsKnownByItsGroup(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	for pid, stat := range map[string]string{ // parent, group, start
+		"1": "0 1 0", "50": "1 50 90", // memdiag's shell
+		"60": "50 50 100", "61": "60 50 110", // memdiag and the command
+		"70": "1 50 120",  // an orphan
+		"71": "1 50 80",   // … of before
+		"72": "50 50 130", // the shell's next job
+		"73": "1 73 130",  // of another group
+	} {
+		var parent, group, start int
+		if _, err := fmt.Sscan(stat, &parent, &group, &start); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(proc, pid), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("%s (python) S %d %d 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 9", pid, parent, group, start)
+		if err := os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := orphans{agent: "/tmp/memdiag-agent-12", root: process{processID: processID{61, 110}, group: 50}}
+	if found := o.look(proc); !slices.Equal(found, []int{70}) {
+		t.Errorf("%v; want the orphan alone", found)
 	}
 }
 

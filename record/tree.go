@@ -70,7 +70,8 @@ type followed struct {
 }
 
 func newTree(root int, agent string) *tree {
-	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent}}
+	command, _ := readStat(root) // else no orphan is known by its group
+	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent, root: command}}
 }
 
 // look lists the processes that there are, the root first.
@@ -241,6 +242,7 @@ func parseStatus(text []byte) (s status) {
 type process struct {
 	processID
 	parent  int
+	group   int    // of processes, as a shell makes one for a job
 	name    string // of the program
 	state   byte
 	threads int
@@ -360,7 +362,7 @@ func parseStat(text []byte) (p process, ok bool) {
 	// By their numbers of all: the parent is the 4th, faults the 10th and 12th, ticks the 14th and 15th, threads the 20th, the start
 	// the 22nd, and resident pages the 24th.
 	p = process{
-		processID: processID{int(number(string(text[:begin]))), number(fields[19])}, parent: int(number(fields[1])),
+		processID: processID{int(number(string(text[:begin]))), number(fields[19])}, parent: int(number(fields[1])), group: int(number(fields[2])),
 		name: strings.TrimPrefix(string(text[begin+1:end]), "("), state: fields[0][0], threads: int(number(fields[17])),
 		used: used{pages{snapshot.Bytes(number(fields[21]) * int64(os.Getpagesize())), number(fields[7]) + number(fields[9])}, number(fields[11]) + number(fields[12])},
 	}
