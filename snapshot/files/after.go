@@ -9,8 +9,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
+// few is fewer snapshots than can be judged.
+const few = 3
+
 // readAfter reads what a rank's process did after its last step, when snapshots came by the clock, as one of the run's children:
 // "train.py after step 4". Where it stepped again, and could not take the files back that were of the time before, they are not read.
+// After so few steps that they cannot be judged it is the run.
 func (o Opener) readAfter(run *snapshot.Run, rank int, names *namePatterns) {
 	entries, err := os.ReadDir(run.Path)
 	if err != nil || len(run.Snapshots) == 0 {
@@ -29,6 +33,11 @@ func (o Opener) readAfter(run *snapshot.Run, rank int, names *namePatterns) {
 	}
 	child := o.readBeside(run, names, of, "the process")
 	if child == nil {
+		return
+	}
+	if len(run.Snapshots) < few && len(child.Snapshots) >= few {
+		run.Notes = append(run.Notes, fmt.Sprintf("too few snapshots are of steps to judge them (%d): what came after step %d is judged", len(run.Snapshots), after))
+		run.Snapshots, run.Children = child.Snapshots, run.Children[:len(run.Children)-1]
 		return
 	}
 	role, rankOf, ranked := strings.Cut(child.Role, " of rank ")
