@@ -131,7 +131,7 @@ func (r *Result) joinLines() {
 }
 
 // sameLine reports whether a library makes what two findings on one device have for the same call of the program's, and one
-// container holds both. Of objects on a language's heap that may be unknown.
+// container, or one object in it, holds both. Of objects on a language's heap that may be unknown.
 func sameLine(a, b *Finding) bool {
 	x, y := a.called(), b.called()
 	if onLanguageHeap(a.Rows) && len(y) > 0 { // of a deeper stack the recorder keeps fewer of the callers
@@ -141,7 +141,17 @@ func sameLine(a, b *Finding) bool {
 	if len(x) == 0 || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
 		return false
 	}
-	return sameList(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
+	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
+}
+
+// sameElement reports whether fields of one object in a container hold the blocks of two findings: of an object in each of its
+// items, where only that one was found.
+func sameElement(a, b *Finding) bool {
+	if a.Holder == nil || b.Holder == nil || a.Holder.Kind != "attribute" || b.Holder.Kind != "attribute" {
+		return false
+	}
+	of := object(a.Holder.Path)
+	return strings.Contains(of, "[") && of == object(b.Holder.Path)
 }
 
 // unheld reports whether nobody found what holds a finding's blocks.

@@ -73,6 +73,38 @@ func TestLeaksOfOneCauseInOneObjectAreOne(t *testing.T) {
 	}
 }
 
+// Of a list or dict of objects with several tensors a walk may have met one object, and its fields by themselves.
+func TestFieldsOfOneObjectInAContainerAreOneLeak(t *testing.T) {
+	for _, c := range []struct {
+		name, first, second, line string
+		want                      int
+	}{
+		{"keys and values", "__main__.chats[0].layers[…].keys", "__main__.chats[0].layers[…].values", "step:31", 1},
+		{"of two objects", "__main__.chats[0].layers[…].keys", "__main__.turns[0].layers[…].values", "step:31", 2},
+		{"which two lines make", "__main__.chats[0].layers[…].keys", "__main__.chats[0].layers[…].values", "step:32", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{
+				{stack: "init:1 main:2"},
+				{stack: "[keys:8] step:31 main:45", every: 1, size: 4096, holder: c.first, kind: "attribute"},
+				{stack: "[values:9] " + c.line + " main:45", every: 1, size: 2048, holder: c.second, kind: "attribute"},
+			}.run(100, 10)
+			for _, s := range run.Snapshots {
+				for i := range s.Holders {
+					s.Holders[i].Items = 0
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != c.want {
+				t.Errorf("%d leaks, want %d", r.Leaks(), c.want)
+			}
+		})
+	}
+}
+
 // What a loop makes beside each job, as its number, is of the jobs.
 func TestWhatComesInStepBesideALargeLeakIsCountedWithIt(t *testing.T) {
 	for _, c := range []struct {

@@ -304,7 +304,7 @@ def search(*sites, births=range(20)):
 def show(search, stackless=()):
     snapshot = _agent.Snapshot()
     for site in range(3):
-        snapshot.stacks.add(site, list)
+        snapshot.stacks.add(site, lambda: [("make", "a.py", site)])
     for t, n in stackless:
         snapshot.add(0, 0, n * t.storage.size, 0, -1, n)
     search.fill(snapshot)

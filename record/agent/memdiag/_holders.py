@@ -25,6 +25,7 @@ from ._handlers import raised
 from ._items import LEAST, Containers, described, objects_of
 from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
 from ._lines import Lines
+from ._longer import Ways
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
 from ._windows import DEEP, shortened
@@ -87,6 +88,7 @@ class Search:
         self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.ways = Ways()  # to what was found of either
         self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
         self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
@@ -128,16 +130,24 @@ class Search:
         if unexplained and moment >= self.containers.next:
             self.containers.follow((*place, False) for place in self.registered.grown(LEAST))
             self.containers.next = int(moment * AGAIN) + 1
-        lengths = {}
-        for stack, (step, (path, kind, items, nodes)) in [*self.found.items(), *self.lines.items()]:
+        lengths = {(): None}
+
+        def length(nodes):
+            if nodes not in lengths:
+                lengths[nodes] = self.length(nodes, None)
+            return lengths[nodes]
+
+        for table, stack, (step, (path, kind, items, nodes)) in [(t, *entry) for t in (self.found, self.lines) for entry in t.items()]:
             place = self.place(stack, snapshot)
             if place:
-                if nodes and nodes not in lengths:
-                    lengths[nodes] = self.length(nodes, None)
-                if lengths.get(nodes, 0) is None and stack in self.found and self.passes(nodes):
-                    del self.found[stack]
+                now = exits() if path == EXITS else length(nodes)
+                if nodes and now is None and table is self.found and self.passes(nodes):
+                    del table[stack]
                     continue
-                now = exits() if path == EXITS else lengths.get(nodes)
+                longer = self.ways.longer(stack, items, length) if (now or 0) <= items else None
+                if longer:
+                    path, kind, now, nodes = longer
+                    table[stack] = agent.step, longer
                 h = {**place, "path": path, "kind": kind, "items": items if now is None else now}
                 if items and now is None and step < agent.step:
                     h["counted"] = step
@@ -299,11 +309,13 @@ class Search:
                 self.found[stack] = self.agent.step, holder
             for stack in walk.covered():
                 self.found[stack] = self.agent.step, walk.hits[stack].holder(walk.sizes[stack])
+                self.ways.found(stack, walk.hits[stack].place)
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack in walk.held_lines():
                 holder = walk.line_hits[stack].holder(lines[stack])
                 if holder[3] or stack not in self.lines:  # else a variable of the step that runs has what is new
                     self.lines[stack] = self.agent.step, holder
+                    self.ways.found(stack, walk.line_hits[stack].place)
             if lines and _tracemalloc.is_tracing():
                 before, self.exits = self.exits, exits()
                 nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())

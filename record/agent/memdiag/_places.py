@@ -90,6 +90,7 @@ class Votes:
 
     def __init__(self):
         self.total, self.loose, self.containers, self.single, self.deepest = 0, 0, {}, None, None
+        self.place = None  # of the holder
 
     def add(self, node, times=1):
         self.total += node.share * times
@@ -126,8 +127,9 @@ class Votes:
             path, links = self.deepest.chain()
             if links >= max(LINKS, self.total / 2):
                 return path, "chain", round(self.total), ()
+            self.place = self.single
             return *self.single.single(), ()
-        first = best[0]
+        first = self.place = best[0]
         path, items = first.path(), first.items
         if len(best) > 1:
             path += " and %d more like it" % (round(sum(c.share for c in best)) - 1)
