@@ -366,6 +366,18 @@ func TestALoaderThatStartsItsWorkersMakesNoModules(t *testing.T) {
 	}
 }
 
+// TestWhatALibrarysDecoratorsAreCalledIsNoClue: the file of a wrapper is named after what the decorator does for all that it wraps.
+func TestWhatALibrarysDecoratorsAreCalledIsNoClue(t *testing.T) {
+	e := leak(site(4, 600, 5120, "cat /x/site-packages/torch/_tensor.py", "update /x/site-packages/transformers/cache_utils.py",
+		"wrapper /x/site-packages/transformers/utils/output_capturing.py", "capture.<locals>.wrapper /x/site-packages/transformers/utils/output_capturing.py",
+		"Chat.answer serve.py").heldBy("dict", "__main__.sessions", 300))
+	for _, m := range Matches(&e) {
+		if strings.Contains(m.Why, "wrapper") || strings.Contains(m.Why, "output_capturing") || m.Cause.ID == "cache-without-bound" && !strings.Contains(m.Why, "allocated in transformers/cache_utils.py") {
+			t.Errorf("%s: %s", m.Cause.ID, m.Why)
+		}
+	}
+}
+
 func TestMatchesAreRankedAndReasoned(t *testing.T) {
 	e := leak(site(1, 40, 4, torchLinear, "forward fpn.py").heldBy("list", "FPN.feature_log", 40)).following(Steps)
 	fit := Matches(&e)

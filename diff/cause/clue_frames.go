@@ -43,8 +43,11 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 			if library && e.Objects {
 				continue // it makes many objects on the way to what stays, and is named after all that it can do
 			}
-			if names(ownWords(f, library), terms) || library && !strings.Contains(f.File, "/torch/nn/modules/") && names(fileWords(f, true), terms) {
+			if names(ownWords(f, library), terms) {
 				return points, "they are allocated in " + place(f)
+			}
+			if library && !strings.Contains(f.File, "/torch/nn/modules/") && names(fileWords(f, true), terms) {
+				return points, "they are allocated in " + installed(f)
 			}
 			if inFile == "" && !library && names(fileWords(f, false), terms) {
 				inFile = "they are allocated in " + frame.Base(f.File)

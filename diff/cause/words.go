@@ -160,10 +160,22 @@ const madeIn = ".<locals>."
 // place is where a frame is, in short: the function without its package, as in
 // "(*Loader).Next", or else the file.
 func place(f snapshot.Frame) string {
-	if f.Function == "" {
+	switch {
+	case f.Function == "":
 		return frame.Base(f.File)
+	case strings.HasSuffix(f.File, ".py"): // a method has its class, and "<listcomp>" is its function's
+		function, _, _ := strings.Cut(f.Function, madeIn+"<")
+		return function
 	}
 	return shortName(bareName(goName(f)))
+}
+
+// installed is the file of an installed package, from the package's name on.
+func installed(f snapshot.Frame) string {
+	if _, file, ok := strings.Cut(frame.Slashed(f.File), "-packages/"); ok {
+		return file
+	}
+	return frame.Base(f.File)
 }
 
 func shortName(function string) string {

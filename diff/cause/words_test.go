@@ -78,6 +78,14 @@ func TestPathsOfGosPackagesTellNothing(t *testing.T) {
 	}
 }
 
+func TestAMethodOfPythonsIsNamedWithItsClass(t *testing.T) {
+	for function, want := range map[string]string{"Cache.__init__.<locals>.<listcomp>": "Cache.__init__", "update": "update", "AUROC.update": "AUROC.update"} {
+		if got := place(snapshot.Frame{Function: function, File: "serve.py"}); got != want {
+			t.Errorf("the place is %q, want %q", got, want)
+		}
+	}
+}
+
 func TestGosOwnPackagesTellNothing(t *testing.T) {
 	for function, want := range map[string]bool{
 		"compress/flate.NewWriter":            true,

@@ -62,7 +62,7 @@ func Machinery(frames []snapshot.Frame, at int, library bool) bool {
 	switch {
 	case containsAny(f.File, runners):
 		return true
-	case library && (IsGo(f) && isGosPackage(goPackage(f.Function)) || containsAny(f.File, machinery)):
+	case library && (IsGo(f) && isGosPackage(goPackage(f.Function)) || containsAny(f.File, machinery) || script(f) && named(f, wrappers...)):
 		return true
 	case script(f), strings.Contains(f.Function, "Backward"), strings.HasPrefix(f.Function, "c10d::"):
 		return false

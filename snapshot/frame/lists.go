@@ -112,6 +112,9 @@ var machinery = []string{
 	"/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py",
 }
 
+// wrappers are what libraries call the function that a decorator of theirs puts around another one.
+var wrappers = strings.Fields("wrapper _wrapper inner_wrapper wrapped _wrapped wrapped_fn wrapped_func inner _inner _fn decorate_context")
+
 // dispatcher are parts of the functions by which PyTorch finds an operation's kernel.
 var dispatcher = []string{"c10::impl::", "wrap_kernel_functor"}
 
