@@ -29,6 +29,7 @@ type Reserve struct {
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
 	Largest  snapshot.Bytes // of the free blocks
 	Trim     snapshot.Bytes // in segments without a block in use: what emptying the cache frees
+	Blocks   bool           // the last snapshot has the device's blocks; else Largest and Trim are unknown
 	Cause    *cause.Cause
 	CauseWhy string
 	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
@@ -348,7 +349,7 @@ func (r *Result) reserve(e Reserve, device snapshot.Device) Reserve {
 	case e.Meter != "":
 	case 2*r.privateGrowth(device) > e.Growth:
 		e.Meter = cause.PrivatePool
-	case e.Trim < e.Free/2:
+	case e.Blocks && e.Trim < e.Free/2:
 		e.Meter = cause.Fragmentation
 	default:
 		e.Meter = cause.CacheGrowth
@@ -392,6 +393,7 @@ func (e *Reserve) look(s *snapshot.Snapshot) {
 		if d := s.Devices[seg.Device]; d.Kind != e.Device.Kind || d.Index != e.Device.Index || seg.NumBlocks == 0 {
 			continue
 		}
+		e.Blocks = true
 		var free snapshot.Bytes
 		for at := seg.FirstBlock; at < seg.FirstBlock+seg.NumBlocks; at++ {
 			if s.Blocks.State[at] == snapshot.Free {
@@ -402,6 +404,14 @@ func (e *Reserve) look(s *snapshot.Snapshot) {
 		e.Free += free
 		if free == seg.Size {
 			e.Trim += free
+		}
+	}
+	if e.Blocks {
+		return
+	}
+	for i := range s.Devices {
+		if d := &s.Devices[i]; d.Kind == e.Device.Kind && d.Index == e.Device.Index {
+			e.Free = max(0, d.Meters.Reserved-d.Meters.Active)
 		}
 	}
 }
@@ -437,8 +447,12 @@ func (e *Reserve) String() string {
 		return fmt.Sprintf("allocator rounding on %s grew by %s after warm-up; requested memory changed by %s. This is allocator overhead, not a leak in the program: %s",
 			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
-	return fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free, the largest block is %s, and emptying the cache would free %s",
-		series.DeviceOf(e.Device), e.Growth, e.Live, name, e.Free, e.Largest, e.Trim)
+	text := fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free",
+		series.DeviceOf(e.Device), e.Growth, e.Live, name, e.Free)
+	if e.Blocks {
+		text += fmt.Sprintf(", the largest block is %s, and emptying the cache would free %s", e.Largest, e.Trim)
+	}
+	return text
 }
 
 // Fix is what to do about growth of which no line is known; "" without a cause.

@@ -227,6 +227,46 @@ for step in range(40):
 	}
 }
 
+// TestPinnedMemoryIsCountedWherePyTorchHasNoRecordOfIt: what the program has of it is live, and what PyTorch has besides is free.
+func TestPinnedMemoryIsCountedWherePyTorchHasNoRecordOfIt(t *testing.T) {
+	withFakeTorch(t)
+	for _, c := range []struct{ name, inUse, all string }{{"of later versions", "active", "allocated"}, {"of earlier versions", "allocated", "reserved"}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runOf(t, record.Options{Every: 1}, python(t), script(t, `
+import torch
+from torch.optim.optimizer import Optimizer
+o = Optimizer()
+torch.cuda.used, pinned = True, 0
+torch._C._cuda_hostMemoryStats = lambda: {"allocations": {"current": 1}, "`+c.inUse+`_bytes": {"current": min(pinned, 4096)}, "`+c.all+`_bytes": {"current": pinned}}
+for torch.memory.live in range(1, 21):
+    pinned = 1024 * (torch.memory.live - 1)
+    o.step()
+`))
+			if r.ExitCode != 0 || r.stderr != "" || len(r.Notes) > 0 {
+				t.Fatalf("%+v, %q", r.Outcome, r.stderr)
+			}
+			run, err := files.OpenRun(r.dir)
+			if err != nil || run.Partial {
+				t.Fatalf("%+v, %v", run, err)
+			}
+			for i, s := range run.Snapshots {
+				at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Name == snapshot.PinnedCounts })
+				if i == 0 {
+					if at >= 0 {
+						t.Errorf("there is pinned memory before there is any: %+v", s.Devices[at])
+					}
+					continue
+				}
+				all := snapshot.Bytes(1024 * (s.Mark.Step - 1))
+				want := snapshot.Meters{Allocated: min(all, 4096), Active: min(all, 4096), Reserved: all, Driver: snapshot.Unknown}
+				if at < 0 || s.Devices[at].Kind != snapshot.CPU || s.Devices[at].Index != 1 || s.Devices[at].Meters != want {
+					t.Fatalf("step %d: %+v, want %+v", s.Mark.Step, s.Devices, want)
+				}
+			}
+		})
+	}
+}
+
 func TestWithoutCountersThereAreSnapshots(t *testing.T) {
 	withFakeTorch(t)
 	r := runOf(t, record.Options{}, python(t), script(t, `

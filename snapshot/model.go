@@ -103,6 +103,10 @@ func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k =
 // Unsized reports whether a device's blocks may be of unknown size, so that they are judged by their number.
 func (k DeviceKind) Unsized() bool { return k == Executable || k == Graph || k == Items }
 
+// PinnedCounts is the name of a device of pinned memory of which the allocator's counts are known, and no blocks: the program's
+// tensors in it are among those of the CPU.
+const PinnedCounts = "pinned host memory, also in cpu:0"
+
 // Device is one allocator's device and its meters.
 type Device struct {
 	Kind   DeviceKind

@@ -324,7 +324,7 @@ func (s *Series) Unrecorded() (process int, rest []float64) {
 	for i, m := range s.Meters[process] {
 		known := snapshot.Bytes(0)
 		for d := range s.Devices {
-			if s.Devices[d].Kind.InProcess() {
+			if s.Devices[d].Kind.InProcess() && s.Devices[d].Name != snapshot.PinnedCounts {
 				known += s.Meters[d][i].Allocated
 			}
 		}

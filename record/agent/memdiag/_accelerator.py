@@ -114,6 +114,15 @@ class Accelerator:
             return sum(1024 * int(size) * int(number) for size, number in parts)
         return WORKSPACE if self.module.get_device_capability()[0] >= HOPPER else WORKSPACE_BEFORE
 
+    def pinned(self):
+        """Bytes of pinned memory that the program has, and that PyTorch has for it, free ones included; None where PyTorch has no such
+        counts, or records the blocks themselves."""
+        ask = None if "record_pinned_host_memory" in self.wants else self.c("hostMemoryStats")
+        now = {name: each["current"] for name, each in ask().items() if name.endswith("_bytes")} if ask else {}
+        if "active_bytes" in now:  # else free ones are reserved
+            return now["active_bytes"], now["allocated_bytes"]
+        return (now["allocated_bytes"], now["reserved_bytes"]) if "reserved_bytes" in now else None
+
     def stats(self, index):
         return (self.c("memoryStats") or self.module.memory_stats_as_nested_dict)(index)
 

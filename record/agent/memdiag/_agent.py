@@ -742,6 +742,8 @@ class Agent:
         collected = self.heap.collections.spent
         for source in self.sources:
             source.fill(s)
+        if cuda:
+            cuda.fill(s)
         self.shared.fill(s)
         start += self.holders.fill(s) + self.heap.collections.spent - collected  # which have budgets of their own
         _at.fill(s, self.ticker.thread)

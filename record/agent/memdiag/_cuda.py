@@ -23,6 +23,8 @@ ALLOWANCE, SHARE = 0.12, 0.01
 # A snapshot long after the one before has the record in any case, where that takes no more than this share of the time between: if there
 # are few snapshots, the record tells when blocks came.
 FAR = 0.1
+# The name of the device of pinned memory, in snapshot.PinnedCounts, too.
+PINNED = "pinned host memory, also in cpu:0"
 # Counts of the allocator's, and what they are called here.
 COUNTS = ("retries", "num_alloc_retries"), ("ooms", "num_ooms")
 
@@ -39,6 +41,7 @@ class Cuda:
         self.used = ()  # GPUs, at the last snapshot
         self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
         self.backward = Backward()
+        self.pinned = False  # there has been pinned memory
         self.ring, self.charged = Ring(_accelerator.EVENTS), 0  # PyTorch's record, and the bytes that we have counted as ours of it
         # What snapshots with the record cost; whether the next is to have it in any case, and the one that was taken does; and
         # the seconds that one took.
@@ -173,6 +176,16 @@ class Cuda:
         text = pickle.dumps({"memdiag": header, **snapshot}, protocol=4)
         self.took += work() - begun
         return text + beside + b"\nmemdiag agent %016d\n" % len(beside)
+
+    def fill(self, snapshot):
+        """Adds what PyTorch counts of pinned memory, once there is some. The program's tensors in it are among those of the CPU."""
+        try:
+            now = self.gpu.pinned()
+        except Exception:
+            return
+        if now and (self.pinned or any(now)):
+            self.pinned = True
+            snapshot.device("cpu", PINNED, index=1, allocated=now[0], active=now[0], reserved=now[1])
 
     def spent(self):
         """The seconds of the last snapshot that the budget of those with the record bears."""
