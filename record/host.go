@@ -41,7 +41,7 @@ const (
 	// hostShare is the part of the time that looks may take, of one processor, and sumsShare that of what the kernel adds up beside
 	// them. hostAllowance is what looks may take at once, as the first ones do, once there was time enough for it. Of fewer processes
 	// than many a look is never longer in coming than twice its time.
-	hostShare, sumsShare, hostAllowance, many = 0.008, 0.002, 250 * time.Millisecond, 64
+	hostShare, sumsShare, hostAllowance, many = 0.008, 0.002, time.Second, 64
 	// hostSnapshotEvery is the time between the first snapshots of a process that no
 	// agent looks into.
 	hostSnapshotEvery = 250 * time.Millisecond

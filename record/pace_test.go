@@ -16,7 +16,7 @@ func TestLooksTakeTheirShareOfAProcessor(t *testing.T) {
 		most      int
 		apart     time.Duration // of the last two at most
 	}{
-		{300, 30, 40, 3 * time.Second},
+		{300, 60, 80, 3 * time.Second},
 		{2, 40, 400, 2*time.Second + took}, // of few processes a look is late because the machine is busy
 	} {
 		start := time.Now()
