@@ -479,9 +479,31 @@ func TestWhatTheRecordOfAllocationsTakesIsCounted(t *testing.T) {
 from memdiag import _ring
 r = _ring.Ring(1000)
 stats = lambda allocated, freed: [{"allocation": {"all": {"allocated": allocated, "freed": freed}}}, {}]
-print(r.bytes(stats(50, 40)), r.bytes(stats(100, 91)))
+print(r.bytes(stats(50, 40), 1), r.bytes(stats(100, 91), 1))
 alloc = {"action": "alloc", "frames": [1] * 10, "user_metadata": "{}"}
 r.learn([[alloc, {"action": "free_completed", "frames": [1] * 10}], []])
-print(r.each, r.bytes(stats(100, 91)), r.bytes(stats(9000, 9000)), r.bytes([]))
-`, "136 37608\n196.5 37254 335764 0\n")
+print(r.each, r.bytes(stats(100, 91), 1), r.bytes(stats(100, 91), 2), r.bytes(stats(9000, 9000), 1), r.bytes(stats(0, 0), 1), r.bytes([], 1))
+r = _ring.Ring(1000)  # of an accelerator without counts
+print(r.bytes([{}], 1))
+r.learn([[alloc, {"action": "alloc"}]])
+print(r.bytes([{}], 1))
+`, "272 37744\n196.5 37390 64272 335900 335900 0\n136\n865\n")
+}
+
+func TestWatchingCostsWhatTheStepsOfAGPUShow(t *testing.T) {
+	agentProgram(t, `
+from memdiag import _price, _sampler
+p = _price.Pace()
+for n in range(3):
+    print(round(p.cost(0.001), 6), end=" ")
+    p.took(0.030, 0.002)
+    p.took(0.010)
+print(round(p.cost(0.001), 6), p.cost(0.0))
+for n in range(9):
+    p.took(0.031)  # of longer steps, which were not watched
+print(p.cost(0.001))
+s = _sampler.Sampler(0.1, 0.015)
+s.spare()
+print(s.share, s.all_share, s.near_share)
+`, "0.005 0.005 0.005 0.01 0.0\n0.001\n0.005 0.005 0.005\n")
 }

@@ -93,13 +93,13 @@ func (s *stacker) later() *band {
 	if end <= 0 {
 		return nil
 	}
+	if slices.Max(s.rest[end:]) <= s.rest[end-1] {
+		return nil
+	}
 	b := s.band(axisColour, false)
 	for j := end; j < len(s.rest); j++ {
 		b.y[j] = max(0, s.rest[j]-s.rest[end-1])
 		s.rest[j] -= b.y[j]
-	}
-	if b.y[len(b.y)-1] == 0 {
-		return nil
 	}
 	b.name, b.notes = "after the last snapshot", []string{snapshot.FormatBytes(b.y[len(b.y)-1])}
 	return &b

@@ -3,6 +3,8 @@ Python's in PyTorch's record: it gets that of the call."""
 
 import os
 
+from ._ticks import ROOTS
+
 # Frames of a stack, and stacks that are told apart.
 DEPTH, MOST = 48, 64
 # Where our own files are, through which operators go at some steps only.
@@ -11,20 +13,21 @@ HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 class Backward:
     def __init__(self):
-        self.stacks = {}  # by code objects and the places in them
+        self.stacks = {}  # by ids of code objects and the places in them: frames, and the objects, which keep the ids their own
         self.older = None  # addresses of the blocks without a stack that were there when the recording began
 
     def called(self, frame):
-        """Takes note of the stack of a call of backward, from one of PyTorch's frames on."""
-        key, f, depth = [], frame, DEPTH
-        while f is not None and depth:
-            key.append(f.f_code)
+        """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
+        has no more than what that has called."""
+        key, codes, f = [], [], frame
+        while f is not None and len(codes) < DEPTH:
+            codes.append(f.f_code)
+            key.append(id(f.f_code))
             key.append(f.f_lasti)
             f = f.f_back
-            depth -= 1
         key = tuple(key)
-        if key not in self.stacks and len(self.stacks) < MOST:
-            self.stacks[key] = list(frames(frame))
+        if key not in self.stacks and len(self.stacks) < MOST and (f is not None or codes[-1].co_name in ROOTS):
+            self.stacks[key] = list(frames(frame)), codes
 
     def complete(self, taken):
         """Gives a snapshot's blocks and events without a stack that of the call of backward."""
@@ -41,12 +44,12 @@ class Backward:
                 b["frames"] = shared
         for trace in taken["device_traces"]:
             for e in trace:
-                if e["action"] == "alloc" and alone(e["frames"]):
+                if e["action"] == "alloc" and alone(e.get("frames")):
                     e["frames"] = shared
 
     def shared(self):
         """The frames that all calls of backward share, innermost first: all of them where there is one line that calls it."""
-        stacks = list(self.stacks.values())
+        stacks = [rows for rows, _ in self.stacks.values()]
         out = []
         for rows in zip(*map(reversed, stacks)):
             if any(row != rows[0] for row in rows):

@@ -19,7 +19,7 @@ class Blocks:
         self.starts, self.ends, self.sites = [], [], []  # of this look, by address
         self.sizes = collections.Counter()  # of this look, by site
         self.host = 0  # segments of pinned memory
-        self.workspace, self.workspaces = 0, ()  # bytes that a library is given to work in; and the addresses of such blocks
+        self.workspace, self.workspaces = 0, ()  # bytes that a library is given to work in; and the addresses of such blocks without a stack
 
     def look(self, segments, host=()):
         """Takes the blocks of GPUs, and those of pinned memory, of a snapshot."""
@@ -29,9 +29,9 @@ class Blocks:
         for segment in itertools.chain(segments, host):
             for address, block in placed(segment):
                 if block["state"] == "active_allocated":
-                    if block.get("requested_size") == self.workspace:
-                        self.workspaces.append(address)
                     frames = stack(block)
+                    if not frames and block.get("requested_size") == self.workspace:
+                        self.workspaces.append(address)
                     # Frames are objects of their own, which stacks share.
                     key = tuple(map(id, frames))
                     site = alike.get(key)

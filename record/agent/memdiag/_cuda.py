@@ -151,7 +151,7 @@ class Cuda:
         if self.whole:
             self.ring.learn(self.taken["device_traces"])
         try:
-            takes = self.ring.bytes([self.gpu.stats(i) for i in range(self.gpu.count())])
+            takes = self.ring.bytes([self.gpu.stats(i) for i in range(self.gpu.count())], 1 if self.gpu.skips() else 2)
         except Exception:
             return  # there are no counts: what it takes is called the process's growth
         self.agent.own.bytes += takes - self.charged

@@ -45,15 +45,21 @@ class Pace:
 
     def __init__(self):
         self.watched, self.others = collections.deque(maxlen=LAST), collections.deque(maxlen=LAST)
+        self.prices = collections.deque(maxlen=LAST)  # of those that were watched, by their operators
 
-    def took(self, watched, seconds):
-        (self.watched if watched else self.others).append(seconds)
+    def took(self, seconds, price=None):
+        """Takes note of a unit, and of the price of one that was watched."""
+        if price is None:
+            self.others.append(seconds)
+        else:
+            self.watched.append(seconds)
+            self.prices.append(price)
 
     def cost(self, price):
-        """Seconds that watching costs a unit; the operators' price is known."""
+        """Seconds that it costs to watch what has this price."""
         if min(len(self.watched), len(self.others)) < ENOUGH:
             return ON_GPU * price
-        return max(price, statistics.median(self.watched) - statistics.median(self.others))
+        return price * max(1.0, (statistics.median(self.watched) - statistics.median(self.others)) / max(statistics.median(self.prices), 1e-6))
 
 
 def seconds(torch):

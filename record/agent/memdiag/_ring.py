@@ -11,27 +11,34 @@ EACH = 200
 class Ring:
     def __init__(self, most):
         self.most, self.each, self.before = most, EACH, None
+        self.happened = {}  # by GPU, the most events that there were
+        self.listed = ()  # of the last record, by GPU
 
-    def bytes(self, stats):
-        """Bytes that it takes on all GPUs, whose counts of allocations and frees are given."""
-        counts = [sum(s["allocation"]["all"][k] for k in ("allocated", "freed")) for s in stats if "allocation" in s]
+    def bytes(self, stats, frees):
+        """Bytes that it takes on all GPUs, whose counts of allocations and frees are given; a free has so many events. Where there are
+        no counts, a record tells."""
+        counts = [[s["allocation"]["all"][k] for k in ("allocated", "freed")] if "allocation" in s else None for s in stats]
         if self.before is None:
             self.before = counts
         total = 0
-        for n, before in zip(counts, self.before):
-            n = min(max(n - before, 0), self.most)
+        for i, (count, before) in enumerate(zip(counts, self.before)):
+            if count is not None and before is not None:
+                n = count[0] - before[0] + frees * (count[1] - before[1])
+            else:
+                n = self.listed[i] if i < len(self.listed) else 0
+            n = self.happened[i] = min(max(n, self.happened.get(i, 0)), self.most)  # the program may reset the counts
             total += EVENT * (1 << max(n - 1, 0).bit_length()) + self.each * n
         return round(total)
 
     def learn(self, traces):
         """Takes from a record how large its events are."""
-        n = stamped = allocated = deep = 0
+        self.listed = [len(trace) for trace in traces]
+        stamped = allocated = deep = 0
         for trace in traces:
-            n += len(trace)
             for e in trace:
                 stamped += bool(e.get("user_metadata"))
                 if e["action"] == "alloc":
                     allocated += 1
-                    deep += len(e["frames"])
-        if n:
-            self.each = (STAMP * stamped + STACK * allocated + FRAME * deep) / n
+                    deep += len(e.get("frames") or ())
+        if any(self.listed):
+            self.each = (STAMP * stamped + STACK * allocated + FRAME * deep) / sum(self.listed)

@@ -75,7 +75,8 @@ class Torch:
         self.asked = False  # a snapshot has this unit be watched, and pays for it
         self.shortest = math.inf  # operators of a step that was watched
         self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
-        self.pace, self.paced = None, (0, 0.0)  # of a program that uses a GPU; the turn of the last settlement, and what the agent had taken
+        # Of a program that uses a GPU; and the turn in which the unit began, when, and what the agent had taken then.
+        self.pace, self.paced = None, (0, 0.0, 0.0)
         self.evaluated = False  # since the last step
         self.turn = 0  # counts the steps, or where there are none the looks by the clock
         # The turn of a census and how many had no stack; for how many steps more to watch for them, whether this one is, and the
@@ -254,16 +255,20 @@ class Torch:
     # Units: what lies between two steps. An evaluation, with all up to the next step, is another kind.
 
     def boundary(self, step):
+        self.bound_gpu()
+        if self.mode is None:
+            return
+        self.evaluated = False
+        self.take_turn()
+
+    def bound_gpu(self):
+        """Begins to record a GPU that the program has begun to use. The mode has little to see then."""
         if self.cuda is None:
             self.accelerate()
         elif self.cuda.boundary() and self.pace is None:
             self.pace = Pace()
             for sampler in self.train, self.evaluation, self.clock:
                 sampler.spare()
-        if self.mode is None:
-            return
-        self.evaluated = False
-        self.take_turn()
 
     def seen(self):
         """Whether there is anything to take a snapshot of."""
@@ -328,26 +333,30 @@ class Torch:
     def settle(self):
         """Ends a unit: what it cost, and which of its storages are gone already."""
         now = self.agent.elapsed()
-        if self.pace is not None and self.unit is self.train:
-            turn, taken = self.paced
-            if self.turn > turn:
-                self.pace.took(self.thread is not None, (now - self.begun - (self.agent.took - taken)) / (self.turn - turn))
-        self.paced = self.turn, self.agent.took
+        price = None
         if self.thread is not None:
             begun = work()
             self.sweep_young()
             if self.unit is self.train and self.agent.step > 1 and self.watches():
                 self.shortest = min(self.shortest, max(1, self.mode.ops))
-            cost = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
-            if self.pace is not None:
-                cost = self.pace.cost(cost)
+            price = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
+            cost = self.costs(price)
             self.charge(cost)
             if self.unit is self.clock and self.counts():
                 self.ahead += cost
                 self.stand(now)
         elif self.late:
             self.sweep_young()
+        turn, since, taken = self.paced
+        if self.turn > turn:
+            if self.pace is not None and self.unit is self.train:
+                self.pace.took((now - since - (self.agent.took - taken)) / (self.turn - turn), price)
+            self.paced = self.turn, now, self.agent.took
         self.begun, self.mode.ops = now, 0
+
+    def costs(self, price):
+        """Seconds that it costs to watch what has a price, which is that of a CPU's operators."""
+        return price if self.pace is None else self.pace.cost(price)
 
     def charge(self, cost):
         if self.asked:
@@ -369,10 +378,7 @@ class Torch:
         """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
         if self.agent.ticker.acts():
             return  # a mode is one thread's
-        if self.cuda is None:
-            self.accelerate()
-        else:
-            self.cuda.boundary()
+        self.bound_gpu()
         if self.mode is None:
             return
         if not self.agent.stepping:
@@ -435,7 +441,7 @@ class Torch:
             mode.paused = self.works = True
             self.leaves_out()
             if self.agent.stepping:
-                self.charge(self.price.of(mode.ops, self.agent.elapsed() - self.begun))
+                self.charge(self.costs(self.price.of(mode.ops, self.agent.elapsed() - self.begun)))
                 mode.ops = 0
         leave(self, mode, frame)
 
