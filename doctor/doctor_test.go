@@ -166,6 +166,22 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 		t.Errorf("%v, %v, %+v", err, names, found)
 	}
 
+	// A program that fails for want of items has as many, and what else it prints is said.
+	fails := func(_ context.Context, name string, change Change) (*Run, error) {
+		run, err := lab(context.Background(), name, change)
+		switch change.Intervention.Kind {
+		case record.Cap:
+			run.ExitCode, run.Said = 1, "IndexError: list index out of range"
+		case record.Share:
+			run.Output.Sum++
+		}
+		return run, err
+	}
+	names = nil
+	if found, err = Examine(context.Background(), plain, fails, Findings{}); err != nil || strings.Join(names, " ") != "trial-1-cap trial-2-share again" || len(found.Tried) != 2 || found.Tried[0].Kind != record.Share || found.Tried[0].Verdict != Proven || found.Tried[0].Safe || found.Tried[1].Verdict != Needed {
+		t.Errorf("%v, %v, %+v", err, names, found.Tried)
+	}
+
 	// An interrupt in the second run, and a run without a lab.
 	stopped := func(_ context.Context, name string, change Change) (*Run, error) {
 		if change.Intervention.Kind == record.Count {

@@ -71,13 +71,20 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 		return f, nil
 	}
 	var changed []*Run
-	for i, t := range f.Trials {
+	for i := 0; i < len(f.Trials); i++ { // they may become more
+		t := f.Trials[i]
 		run, err := lab(ctx, name(i, t), f.change(&t.Intervention, f.Leak))
 		if err != nil {
 			return f.stopped(changed, err)
 		}
 		changed = append(changed, run)
-		if tried := JudgeTrial(t, f.Leak, plain, run, nil); tried.Verdict == Proven && tried.Safe {
+		tried := JudgeTrial(t, f.Leak, plain, run, nil)
+		if tried.Fails {
+			if again, ok := withItems(t, f.Leak.holder()); ok && len(f.Trials) < MostTrials {
+				f.Trials = slices.Insert(f.Trials, i+1, again)
+			}
+		}
+		if tried.Verdict == Proven && tried.Safe {
 			for _, rest := range f.Trials[i+1:] {
 				f.Untried = append(f.Untried, rest.Change+": not run, since the first is proven")
 			}

@@ -87,6 +87,8 @@ func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 		out.Why = "the change failed: " + in.Failed
 	case !in.Found:
 		out.Why = fmt.Sprintf("%#q was not found in this run", t.Path)
+	case in.Changed == 0 && t.Kind == record.Share:
+		out.Why = "its items are no tensors"
 	case in.Changed == 0 && len(t.Args) == 0:
 		out.Verdict, out.Why = Refuted, "there was nothing to change: "+nothing(t.Kind)
 	case ended != "":

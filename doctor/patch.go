@@ -96,7 +96,7 @@ func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak
 		}
 		if len(f.Tried) > 0 && i == 0 {
 			t := f.Tried[0]
-			leak.Trial, leak.Proven, leak.Needed = string(t.Kind), t.Verdict == Proven && t.Safe, t.Verdict == Needed
+			leak.Trial, leak.Proven, leak.Needed = string(t.Kind), t.Verdict == Proven && t.Safe, slices.ContainsFunc(f.Tried, func(t Tried) bool { return t.Verdict == Needed })
 			if t.Run.Intervened != nil {
 				leak.Kept = t.Run.Intervened.Kept
 			}

@@ -104,6 +104,17 @@ func (p *planner) forCause(id string, h *snapshot.Holder) bool {
 	return true
 }
 
+// withItems tries the same as a trial with which the program did not come to its end, for want of items: it has as many. False
+// where a container of that kind has no place for another item.
+func withItems(t Trial, h *snapshot.Holder) (Trial, bool) {
+	if t.Kind != record.Cap && t.Kind != record.Clear || !slices.Contains([]string{"list", "dict", "map", "deque"}, h.Kind) {
+		return t, false
+	}
+	t.Kind = record.Share
+	t.Change = fmt.Sprintf("after each step %#q has one tensor in the place of all older ones like it, and keeps its length", t.Path)
+	return t, true
+}
+
 func (p *planner) collect() {
 	p.add(record.Collect, "", "garbage waits for Python's collector of cycles", "the collector runs after each step")
 }

@@ -68,6 +68,15 @@ def keep(n):
     log.losses.append((n, Tensor("graph")))
 run(intervention("detach", "__main__.log.losses"), keep)
 print({t.grad_fn for _, t in log.losses})
+class Sized(Tensor):
+    dtype = device = None
+    def __init__(self, *shape):
+        self.shape = shape
+log.pairs, log.last = [], {}
+run(intervention("share", "__main__.log.pairs"), lambda n: log.pairs.append((n, Sized(n % 2))))
+print(len(log.pairs), len({id(t) for _, t in log.pairs}))
+run(intervention("share", "__main__.log.last"), lambda n: log.last.setdefault(n, Sized(3)))
+print(len(log.last), len(set(map(id, log.last.values()))))
 run(intervention("detach", "__main__.total"), lambda n: setattr(total, "grad_fn", n))
 print(total.grad_fn)
 def link(n):
@@ -111,6 +120,8 @@ cap __main__.cached True 1005.0 15 20 : 0
 clear __main__.log.recent True 1005.0 15 26 : 
 unhook __main__.log._forward_hooks True 1005.0 15 14 : 1 2 3 4 5
 detach __main__.log.losses True 1005.0 15 19 : {None}
+share __main__.log.pairs True 1005.0 15 12 : 19 7
+share __main__.log.last True 1005.0 15 13 : 19 6
 detach __main__.total True 1005.0 15 15 : None
 cut __main__.newest.previous… True 1005.0 15 14 : 7
 collect  True 1005.0 15 19 : 

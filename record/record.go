@@ -82,6 +82,7 @@ const (
 	Collect InterventionKind = "collect" // Python's collector of cycles runs
 	Cap     InterventionKind = "cap"     // a container keeps as many of its newest items as it had at first; a cache is emptied
 	Clear   InterventionKind = "clear"   // a container is emptied
+	Share   InterventionKind = "share"   // a container keeps its length, and the tensors in its older items are exchanged for one like them
 	Cut     InterventionKind = "cut"     // a chain of objects keeps the length that it had at first
 	Detach  InterventionKind = "detach"  // a tensor, or those in a container, let go of their graph
 	Unhook  InterventionKind = "unhook"  // hooks are removed that were not there at first

@@ -33,7 +33,7 @@ NEWEST = 256
 
 
 class Intervention:
-    """What to do ("collect", "release", "seed", "count", "switch", "cap", "clear", "cut", "detach", "unhook"), from which step, or second, on,
+    """What to do ("collect", "release", "seed", "count", "switch", "cap", "clear", "share", "cut", "detach", "unhook"), from which step, or second, on,
     and the path of the holder; of "switch" what is off."""
 
     def __init__(self, agent, about):
@@ -42,6 +42,7 @@ class Intervention:
         self.child = about.get("child", False)  # it is for processes that are recorded beside the one of their rank
         self.nodes, self.next = [], 0.0  # where it is, and when it is looked for again
         self.keep, self.hooks = {}, {}  # by path: how many items stay, and the hooks that were there
+        self.alike = {}  # tensors for which others like them are exchanged
         self.known = set()  # containers whose older items were looked at
         self.found, self.acts, self.changed, self.failed = False, 0, 0, ""
         self.since, self.due = 0.0, 0.0  # when it was done first, and where no steps count is to be done again
@@ -133,6 +134,8 @@ class Intervention:
             if self.kind in ("cap", "clear"):
                 most = self.keep.setdefault(path, max(1, length(obj)))
                 self.changed += cap(obj, most if self.kind == "cap" else 0)
+            elif self.kind == "share":
+                self.changed += exchange(obj, older(obj, self.keep.setdefault(path, max(1, length(obj))), NEWEST), self.agent.torch.module.Tensor, self.first)
             elif self.kind == "cut":
                 name = self.nodes[0].label[1:]
                 self.changed += cut(obj, name, self.keep.setdefault(path, max(1, links(obj, name))))
@@ -162,13 +165,11 @@ class Intervention:
             return 1
         most = NEWEST if id(obj) in self.known else sys.maxsize
         self.known.add(id(obj))
-        changed = 0
-        for key, item in newest(obj, most):
-            now = detached(item, tensor)
-            if now is not item:
-                obj[key] = now
-                changed += 1
-        return changed
+        return exchange(obj, newest(obj, most), tensor, lambda t: t.detach() if t.grad_fn is not None else t)
+
+    def first(self, t):
+        """The first tensor that was as large and of the same kind."""
+        return self.alike.setdefault((type(t), tuple(t.shape), t.dtype, t.device), t)
 
     def about(self):
         most = sorted(self.grown.items(), key=lambda pair: -pair[1])[:TYPES]
@@ -306,16 +307,38 @@ def newest(c, most):
     return []
 
 
-def detached(item, tensor, deep=True):
-    """An item whose tensors have no graph: itself where it has none, or they are not in plain tuples, lists and dictionaries."""
+def older(c, most, number):
+    """So many keys and items of a list, a deque or a dictionary, which came before the newest; none of other containers."""
+    b = base(c)
+    if b in (list, collections.deque):
+        n = len(c) - most
+        return [(i, c[i]) for i in range(max(0, n - number), n)]
+    if b in (dict, collections.OrderedDict):
+        return list(itertools.islice(reversed(b.items(c)), most, most + number))
+    return []
+
+
+def exchange(c, items, tensor, by):
+    """Has items of a container have what by returns in the place of their tensors. Returns how many changed."""
+    changed = 0
+    for key, item in items:
+        now = exchanged(item, tensor, by)
+        if now is not item:
+            c[key] = now
+            changed += 1
+    return changed
+
+
+def exchanged(item, tensor, by, deep=True):
+    """An item with other tensors: itself where all stay, or they are not in plain tuples, lists and dictionaries."""
     if issubclass(type(item), tensor):
-        return item.detach() if item.grad_fn is not None else item
+        return by(item)
     if deep and type(item) in (tuple, list):
-        now = [detached(x, tensor, False) for x in item]
+        now = [exchanged(x, tensor, by, False) for x in item]
         if any(a is not b for a, b in zip(now, item)):
             return type(item)(now)
     elif deep and type(item) is dict:
-        now = {k: detached(x, tensor, False) for k, x in item.items()}
+        now = {k: exchanged(x, tensor, by, False) for k, x in item.items()}
         if any(now[k] is not item[k] for k in now):
             return now
     return item
