@@ -182,6 +182,17 @@ func TestAnExaminationRunsTheProgramAsItIsLast(t *testing.T) {
 		t.Errorf("%v, %v, %+v", err, names, found.Tried)
 	}
 
+	// Without losses the printed output tells that it uses what it keeps.
+	quiet := program(t, list, 0, 0, nil)
+	silent := func(_ context.Context, name string, change Change) (*Run, error) {
+		run, err := fails(context.Background(), name, change)
+		run.Result.Run().Losses = nil
+		return run, err
+	}
+	if found, err = Examine(context.Background(), quiet, silent, Findings{}); err != nil || len(found.Tried) != 2 || found.Tried[0].Kind != record.Share || !strings.Contains(PageOf(found, "memdiag").Answer, "and the program uses it") {
+		t.Errorf("%v, %+v, %+v", err, found.Tried, PageOf(found, "memdiag").Answer)
+	}
+
 	// An interrupt in the second run, and a run without a lab.
 	stopped := func(_ context.Context, name string, change Change) (*Run, error) {
 		if change.Intervention.Kind == record.Count {

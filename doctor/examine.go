@@ -237,10 +237,17 @@ func (f *Findings) judge(changed []*Run) {
 	for i, run := range changed {
 		f.Tried = append(f.Tried, JudgeTrial(f.Trials[i], f.Leak, f.Plain, run, f.Again))
 	}
-	slices.SortStableFunc(f.Tried, func(a, b Tried) int { return rank(a.Verdict) - rank(b.Verdict) })
+	slices.SortStableFunc(f.Tried, func(a, b Tried) int { return a.rank() - b.rank() })
 }
 
-func rank(v Verdict) int { return slices.Index([]Verdict{Proven, Needed, Open, Refuted}, v) }
+// rank orders trials by what they say; one with which the program fails says less than another one of its verdict.
+func (t *Tried) rank() int {
+	n := 2 * slices.Index([]Verdict{Proven, Needed, Open, Refuted}, t.Verdict)
+	if t.Fails {
+		n++
+	}
+	return n
+}
 
 // confirm takes the leak that grows fastest.
 func (f *Findings) confirm() {
