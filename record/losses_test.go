@@ -6,12 +6,12 @@ import "testing"
 
 // backwards has losses taken backward; arrays stand in for tensors.
 const backwards = `
-import array, os, sys, tempfile, types
+import array, os, sys, tempfile, time, types
 from memdiag import _losses
 
 made = []
 class Tensor:
-    is_cpu = True
+    is_cpu, is_cuda = True, False
     def __init__(self, code, bits, dtype, numbers=1):
         self.memory, self.dtype, self.numbers = array.array(code, [bits] * numbers), dtype, numbers
     def numel(self):
@@ -22,10 +22,15 @@ class Tensor:
         return self.memory.buffer_info()[0]
 class Subclass(Tensor):
     pass
+class Far(Tensor):
+    is_cpu, is_cuda = False, True
+    def item(self):
+        return 0.25
 
-torch = types.SimpleNamespace(Tensor=Tensor, float32="f4", float64="f8", float16="f2", bfloat16="b2", autograd=types.SimpleNamespace(_make_grads=lambda outputs, *_: made.append(len(outputs))))
+torch = types.SimpleNamespace(Tensor=Tensor, float32="f4", float64="f8", float16="f2", bfloat16="b2", cuda=types.SimpleNamespace(is_current_stream_capturing=lambda: captured), autograd=types.SimpleNamespace(_make_grads=lambda outputs, *_: made.append(len(outputs))))
 sys.modules["torch"] = torch
-agent = types.SimpleNamespace(step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, torch=types.SimpleNamespace(backward=lambda: None))
+captured = False
+agent = types.SimpleNamespace(settings={}, step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, torch=types.SimpleNamespace(backward=lambda: None))
 losses = _losses.Losses(agent)
 losses.watch(torch)
 def backward(*tensors):
@@ -48,6 +53,14 @@ for i in range(100):
     losses.told(i)
 print([int(float(line.split(b",")[2])) for line in losses.pending][::6])
 losses.fresh()
+far = Far("I", 0, "f4")
+losses.tensor = Far
+for agent.settings["losses"], captured in (False, False), (True, True), (True, False):
+    losses.written = time.monotonic()
+    losses.backward([far])
+    print(losses.pending)
+losses.tensor = Tensor
+losses.fresh()
 for _ in range(3):
     losses.backward(4)
 backward(Tensor("I", 0, "f4"))
@@ -65,6 +78,9 @@ step,source,loss
 5,backward,nan
 5,mark,0.5
 [0, 6, 15, 27, 51, 79]
+[]
+[]
+[b'6,backward,0.25\n']
 losses are no longer recorded: TypeError: 'int' object is not iterable
 [] 5
 `)

@@ -34,7 +34,9 @@ type lab struct {
 	noCommand bool
 	runs      int
 	// mayFail: a run that ends with another code than 0 is judged as well.
-	mayFail     bool
+	mayFail bool
+	// losses: the first run, with which the others are compared, is one of these, so that all wait alike for losses on a GPU.
+	losses      bool
 	steps       int64    // in the place of {steps}
 	environment []string // NAME=VALUE, of the command, beside memdiag's own
 	ranked      bool     // there are several ranks, and rank is the one that is examined
@@ -105,7 +107,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	env.talk.status(fmt.Sprintf("running it %s, into %s", says(name, of), dir))
 	l.runs++
 	began := env.now()
-	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Intervention: change})
+	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Losses: l.losses, Intervention: change})
 	if err != nil {
 		env.abandon(out, err)
 		return nil, err

@@ -30,6 +30,8 @@ EVENT = struct.Struct("<BQQQIII99x")
 STACK, FRAME, STAMP = 200, 16, 33
 ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "oom", "snapshot"
 WAITED = 97
+# memdiag doctor has the losses read in its runs.
+LOSSES = '"losses":true' in os.environ.get("MEMDIAG_AGENT", "")
 FACTORIES = ("empty zeros ones full rand randn randint randperm arange linspace eye tensor as_tensor empty_strided empty_like zeros_like ones_like "
              "full_like rand_like randn_like").split()
 
@@ -320,7 +322,7 @@ def install(torch):
     def waits(function):
         def f(*args, **kwargs):
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.split(".")[0] == "memdiag" and not (args and isinstance(args[0], torch.Tensor) and args[0].is_cpu):
+            if caller.split(".")[0] == "memdiag" and not (LOSSES and caller == "memdiag._losses") and not (args and isinstance(args[0], torch.Tensor) and args[0].is_cpu):
                 os.write(2, b"the stand-in: %s waits for the GPU\n" % caller.encode())
                 os._exit(WAITED)
             return function(*args, **kwargs)
@@ -363,7 +365,7 @@ def install(torch):
     c = torch._C
     if KIND == "cuda":
         torch.cuda.MemPool, torch.cuda.use_mem_pool = Pool, Use
-        torch.cuda.is_initialized = lambda: True
+        torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing = lambda: True, lambda: False
         torch.cuda.device_count = lambda: 1
         torch.UntypedStorage.data_ptr = pointer
         c._cuda_memorySnapshot, c._cuda_memoryStats = allocator.snapshot, allocator.stats

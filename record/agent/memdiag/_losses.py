@@ -1,7 +1,7 @@
 """The losses that the program takes backward or tells by mark, one line each, with all their bits: losses.csv of a run.
 
 They tell whether two runs computed the same. A loss is read where it lies, without a call of PyTorch's operators. On a GPU
-that would have the program wait for it, so that only mark tells losses there.
+that would have the program wait for it, so that only mark tells losses there, but in the runs that memdiag doctor compares.
 """
 
 import os
@@ -58,12 +58,18 @@ class Losses:
         try:
             with unasked(self.torch):
                 for t in outputs:
-                    if type(t) is self.tensor and t.is_cpu and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
+                    if type(t) is self.tensor and (t.is_cpu or self.awaits(t)) and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
                         self.add("backward", self.read(t))
         except Exception as e:
             self.failed(e)
 
+    def awaits(self, t):
+        """Whether the program is to wait for a loss on a GPU. While a graph is captured it may not."""
+        return self.agent.settings.get("losses") and t.is_cuda and not self.torch.cuda.is_current_stream_capturing()
+
     def read(self, t):
+        if not t.is_cpu:
+            return t.item()
         raw, how = self.string_at(t.data_ptr(), t.element_size()), self.formats[t.dtype]
         return struct.unpack(how, raw)[0] if how else struct.unpack("<f", b"\0\0" + raw)[0]
 
