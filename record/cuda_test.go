@@ -463,14 +463,20 @@ step()
 print(told([], [user], [own], []))
 print(len(b.stacks), [f["name"] for f in b.shared()])
 for _ in range(3): step()
-print(len(b.stacks))
-step(); (lambda: backward())()
-print([f["name"] for f in b.shared()])
+print(len(b.stacks), [f["name"] for f in b.shared()])  # one function, called from two lines
+b = _backward.Backward()
+def library(): exec(compile("def call(): b.called(sys._getframe(0))", "/x/torch/y.py", "exec"), globals()); return call
+call = library()
+def train():
+    call()
+    call()
+train()
+print(len(b.stacks), [f["name"] for f in b.shared()])  # two lines of one function
 `, `[[], ['step'], [], ['step'], [], ['step']]
 [[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
 1 ['backward', 'step', '<module>']
-2
-[]
+2 ['backward', 'step']
+2 ['<module>']
 `)
 }
 
@@ -487,7 +493,7 @@ r = _ring.Ring(1000)  # of an accelerator without counts
 print(r.bytes([{}], 1))
 r.learn([[alloc, {"action": "alloc"}]])
 print(r.bytes([{}], 1))
-`, "272 37744\n196.5 37390 64272 335900 335900 0\n136\n865\n")
+`, "272 37744\n296.5 47490 80020 435900 435900 0\n136\n1265\n")
 }
 
 func TestWatchingCostsWhatTheStepsOfAGPUShow(t *testing.T) {

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -53,7 +54,7 @@ func isNoise(f snapshot.Frame) bool {
 }
 
 // stackTable moves frame lists into the snapshot's table, without their noise.
-// A list of nothing but noise is kept whole: it still tells its blocks apart.
+// A list of nothing but noise is kept whole: it still tells its blocks apart. One of our recorder's alone is no stack.
 // A file of "??" or "none" and a line of 0, PyTorch's words for unknown, become "" and -1.
 type stackTable struct {
 	from   *symbols
@@ -82,6 +83,9 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 			t.kept = append(t.kept, f.id)
 		}
 	}
+	if len(t.kept) == 0 && t.recorders(list) {
+		return snapshot.NoStack // autograd's thread called our recorder, and nothing of the program's
+	}
 	if len(t.kept) == 0 {
 		for _, raw := range t.from.lists[list] {
 			t.kept = append(t.kept, t.frame(raw).id)
@@ -90,6 +94,13 @@ func (t *stackTable) stack(list uint32) snapshot.StackID {
 	id := t.to.Intern(t.kept)
 	t.stacks[list] = id
 	return id
+}
+
+// recorders reports whether a list's frames are all of memdiag's recorder.
+func (t *stackTable) recorders(list uint32) bool {
+	return !slices.ContainsFunc(t.from.lists[list], func(raw uint32) bool {
+		return !isRecorders(snapshot.Frame{File: t.from.strings[t.from.frames[raw].file]})
+	})
 }
 
 func (t *stackTable) frame(raw uint32) tableFrame {

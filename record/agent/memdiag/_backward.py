@@ -9,6 +9,8 @@ from ._ticks import ROOTS
 DEPTH, MOST = 48, 64
 # Where our own files are, through which operators go at some steps only.
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# What PyTorch's own files have in their path.
+TORCH = os.sep + "torch" + os.sep
 
 
 class Backward:
@@ -48,14 +50,23 @@ class Backward:
                     e["frames"] = shared
 
     def shared(self):
-        """The frames that all calls of backward share, innermost first: all of them where there is one line that calls it."""
+        """The frames that all calls of backward share: all of them where there is one. Of several, the innermost if the program's are
+        among them, as of a function that is called from several places; else the outermost."""
         stacks = [rows for rows, _ in self.stacks.values()]
-        out = []
-        for rows in zip(*map(reversed, stacks)):
-            if any(row != rows[0] for row in rows):
-                break
-            out.append(rows[0])
-        return out[::-1]
+        inner = common(stacks)
+        if any(TORCH not in row["filename"] for row in inner):
+            return inner
+        return common([rows[::-1] for rows in stacks])[::-1]
+
+
+def common(stacks):
+    """The rows that stacks have in common, from the first one on."""
+    out = []
+    for rows in zip(*stacks):
+        if any(row != rows[0] for row in rows):
+            break
+        out.append(rows[0])
+    return out
 
 
 def alone(frames):
