@@ -73,6 +73,10 @@ class Tensor:
 tensors = [Tensor(Symbol()), Tensor(8)]
 torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
 print(list(_census.handled(torch)[0].values()))
+tensors.append(Tensor(16))
+Storage.data_ptr = lambda self: 100 * self.size
+pinned = types.SimpleNamespace(start=lambda pointer: 1024 if pointer == 1600 else None)
+print(list(_census.handled(torch, pinned=pinned)[0].values()))
 `
 
 // sliced has a hundred thousand tensors of ten thousand storages, ten in a row of each, and as many that have one by itself.
@@ -108,9 +112,9 @@ func TestManyTensorsOfOneStorageCountOnce(t *testing.T) {
 }
 
 // A snapshot while torch.compile traced with dynamic shapes failed, and after three the recording ended.
-func TestATensorWhoseSizeIsASymbolTakesNoMemory(t *testing.T) {
+func TestATensorWhoseSizeIsASymbolTakesNoMemoryAndAPinnedOneHasARecord(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, traced, "[(8, 0)]\n")
+	agentProgram(t, traced, "[(8, 0)]\n[(8, 0)]\n")
 }
 
 // remembered compares what a census remembers with all that there is, while tensors come and go and the collector

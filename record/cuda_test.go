@@ -258,7 +258,7 @@ for torch.memory.live in range(1, 21):
 					continue
 				}
 				all := snapshot.Bytes(1024 * (s.Mark.Step - 1))
-				want := snapshot.Meters{Allocated: min(all, 4096), Active: min(all, 4096), Reserved: all, Driver: snapshot.Unknown}
+				want := snapshot.Meters{Requested: min(all, 4096), Allocated: min(all, 4096), Active: min(all, 4096), Reserved: all, Driver: snapshot.Unknown}
 				if at < 0 || s.Devices[at].Kind != snapshot.CPU || s.Devices[at].Index != 1 || s.Devices[at].Meters != want {
 					t.Fatalf("step %d: %+v, want %+v", s.Mark.Step, s.Devices, want)
 				}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
 	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
@@ -51,5 +54,37 @@ func TestAnOperatorThatACThreadCallsIsNoError(t *testing.T) {
 	r, _ := recordScript(t, torchPython(t), standIn, "testdata/bottom.py")
 	if r.code != exitFine || r.stdout != "recorded\n" {
 		t.Errorf("exit code %d, printed %q", r.code, r.stdout)
+	}
+}
+
+// TestAPinnedTensorThatLeaksIsOneLeak, with the record of pinned memory that PyTorch 2.14 has and with the counts of earlier versions.
+func TestAPinnedTensorThatLeaksIsOneLeak(t *testing.T) {
+	for _, has := range []string{"record", "counts"} {
+		t.Run(has, func(t *testing.T) {
+			heavytest.Skip(t, "it trains with PyTorch")
+			t.Setenv("STANDIN_PINNED", has)
+			const path = "../../bench/gpu/pinned.py"
+			r, findings := recordScript(t, torchPython(t), standIn, path)
+			if r.code != exitFine || len(findings) == 0 || findings[0].Verdict != "leak" {
+				t.Fatalf("exit code %d, %+v", r.code, findings)
+			}
+			for _, f := range findings[1:] {
+				if f.Verdict == "leak" {
+					t.Errorf("another leak at %v", f.Frames)
+				}
+			}
+			if has == "record" {
+				wantGuilty(t, findings, path)
+			}
+			run, err := files.OpenRun(r.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			devices := run.Snapshots[len(run.Snapshots)-1].Devices
+			at := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Kind == snapshot.CPU && d.Index == 1 })
+			if want := snapshot.Bytes(60 << 14); at < 0 || devices[at].Meters.Allocated < want || devices[at].Meters.Reserved < want {
+				t.Errorf("%+v: no %s of pinned memory", devices, want)
+			}
+		})
 	}
 }

@@ -5,7 +5,8 @@ allocator's rules: storages lie in blocks of segments, by PyTorch's rules for si
 freed is pending up to the next sweep. Pinned and other CPU memory is the program's by pin_memory, cpu and from_numpy.
 
 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True has segments grow. STANDIN_LIMIT is the GPU's memory in bytes. STANDIN_KIND=mps
-has tensors lie on an accelerator without such an allocator. If memdiag does what would wait for the GPU, the program ends with 97.
+has tensors lie on an accelerator without such an allocator. With STANDIN_PINNED=counts pinned memory has no record, as before
+PyTorch 2.14. If memdiag does what would wait for the GPU, the program ends with 97.
 """
 
 import bisect
@@ -24,6 +25,7 @@ SIDE = 16  # one storage in so many is made on another stream
 EXPANDS = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get("PYTORCH_ALLOC_CONF", "")
 LIMIT = int(os.environ.get("STANDIN_LIMIT") or 1 << 50)
 KIND = os.environ.get("STANDIN_KIND") or "cuda"
+COUNTS = os.environ.get("STANDIN_PINNED") == "counts"
 # An event of the record, which is a ring: action, address, size, time, stack, stream, metadata. It is as large as PyTorch's.
 EVENT = struct.Struct("<BQQQIII99x")
 # Bytes that PyTorch has for a stack, for each of its frames, and for what is stamped on an event.
@@ -96,6 +98,7 @@ class Allocator:
         self.stacks, self.numbers, self.frames = [()], {(): 0}, {}
         self.texts, self.metadata = [""], threading.local()
         self.live, self.pending = {}, []  # by StorageImpl
+        self.pinned = 0  # bytes, of what is free again, too
         self.cpu = {}  # likewise of the CPU's memory; of what is pinned, its block
         self.idle = collections.defaultdict(list)  # by pool, of each free block its size, address, and itself
         self.next, self.made, self.skipped, self.observers = 0x7F0000000000, 0, (), []
@@ -251,7 +254,11 @@ class Allocator:
             live.state = "active_pending_free"
             self.pending.append(live)
         self.cpu[storage._weak_ref()] = block
+        self.pinned = max(self.pinned, self.pinned_now())
         return tensor
+
+    def pinned_now(self):
+        return sum(b.size for address, b in list(self.cpu.items()) if b is not None and not self.torch.UntypedStorage._expired(address))
 
     def copied(self, tensor):
         """A copy in the CPU's memory."""
@@ -278,6 +285,8 @@ class Allocator:
         host = [{"address": b.address, "total_size": b.size, "allocated_size": b.size, "active_size": b.size, "requested_size": b.size, "stream": 0,
                  "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": list(self.stacks[b.stack]),
                  "blocks": [b.dictionary(self.stacks)]} for b in self.cpu.values() if b is not None]
+        if COUNTS:
+            host = []
         self.event("snapshot", 0, 0)
         return {"segments": out, "device_traces": [list(self.trace(self.ring))] if whole else [[]], "allocator_settings": {"expandable_segments": EXPANDS},
                 "external_annotations": [], "host_segments": host, "host_traces": list(self.trace(self.host_ring)) if whole else []}
@@ -370,6 +379,14 @@ def install(torch):
         torch.UntypedStorage.data_ptr = pointer
         c._cuda_memorySnapshot, c._cuda_memoryStats = allocator.snapshot, allocator.stats
         c._cuda_record_memory_history, c._cuda_isHistoryEnabled = allocator.record, lambda: allocator.ring is not None
+        if COUNTS:
+            newer = torch.cuda.memory._record_memory_history
+
+            def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, clear_history=False):
+                return newer(enabled, context, stacks, max_entries, device, clear_history)
+
+            torch.cuda.memory._record_memory_history = _record_memory_history
+            c._cuda_hostMemoryStats = lambda: {"active_bytes": {"current": allocator.pinned_now()}, "allocated_bytes": {"current": allocator.pinned}}
         c._cuda_attach_out_of_memory_observer = allocator.observers.append
         c._cuda_memoryMetadataSupported, c._cuda_setMemoryMetadata = lambda: True, allocator.stamp
         c._cuda_getMemoryMetadata = lambda: allocator.texts[getattr(allocator.metadata, "number", 0)]

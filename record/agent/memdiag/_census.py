@@ -91,12 +91,13 @@ def references(kinds):
     return sum(map(sys.getrefcount, kinds))
 
 
-def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere=None, results=None):
+def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere=None, results=None, pinned=None):
     """The live storages on the CPU, and elsewhere where no allocator records itself, that a tensor of the program's has, by address: their bytes, and what autograd makes
     of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
     all tensors were looked into.
     Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
-    Parameters, a set, receives the addresses of parameters, and results, another, the pointers of what autograd has made on a GPU. Tensors of subclasses are left out: to ask them may call the program."""
+    Parameters, a set, receives the addresses of parameters, and results, another, the pointers of what autograd has made on a GPU. Storages in
+    blocks of pinned, a Blocks, are left to the record of those. Tensors of subclasses are left out: to ask them may call the program."""
     tensors = (handles or Handles()).of((torch.Tensor, torch.nn.Parameter))
     drawn = MOST / max(MOST, len(tensors))
     if drawn < 1:
@@ -111,6 +112,8 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
                 s = t.untyped_storage()
                 if type(s.nbytes()) is not int:
                     continue  # a symbol: of a graph that is being traced
+                if pinned is not None and pinned.start(s.data_ptr()) is not None:
+                    continue
                 if elsewhere is not None:
                     elsewhere.note(s._cdata, t)
                 place = lender(s)

@@ -185,7 +185,7 @@ class Cuda:
             return
         if now and (self.pinned or any(now)):
             self.pinned = True
-            snapshot.device("cpu", PINNED, index=1, allocated=now[0], active=now[0], reserved=now[1])
+            snapshot.device("cpu", PINNED, index=1, requested=now[0], allocated=now[0], active=now[0], reserved=now[1])
 
     def spent(self):
         """The seconds of the last snapshot that the budget of those with the record bears."""

@@ -622,14 +622,18 @@ class Torch:
 
     def leave_pinned(self):
         """Leaves storages in pinned memory to its own record."""
-        blocks = self.cuda.blocks if self.cuda is not None else None
-        self.pinned = set()
-        if blocks is None or not blocks.host:
+        blocks, self.pinned = self.in_pinned(), set()
+        if blocks is None:
             return
         for address in list(self.table):
             storage = self.weak._new_with_weak_ptr(address)
             if storage is not None and blocks.start(storage.data_ptr()) is not None:
                 self.pinned.add(address)
+
+    def in_pinned(self):
+        """The blocks of pinned memory, and of GPUs; None where pinned memory has no record."""
+        blocks = self.cuda.blocks if self.cuda is not None else None
+        return blocks if blocks is not None and blocks.host else None
 
     def places(self):
         """The oldest storage in each place of another library's memory, {place: address}."""
@@ -645,9 +649,7 @@ class Torch:
         if self.since is None or not self.whole and self.older is not None:
             return {}, {}, {}
         with _census.unasked(self.module):
-            storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters, self.elsewhere, self.told.pointers)
-        for address in self.pinned:
-            storages.pop(address, None)
+            storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters, self.elsewhere, self.told.pointers, self.in_pinned())
         self.given &= storages.keys()
         for address in self.given:
             del storages[address]
