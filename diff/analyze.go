@@ -214,6 +214,7 @@ func (r *Result) settle(grown []cluster, good *baseline) {
 	r.step(boundsPass, func() { r.holdToBounds(grown) })
 	for i := range grown {
 		r.doubt(&grown[i].j)
+		r.mayLoad(&grown[i])
 	}
 	if good != nil {
 		r.holdAgainst(good, grown)

@@ -216,6 +216,9 @@ func (r *Result) judgeProcess() {
 	}
 	at, rest := r.Series.Unrecorded()
 	held := snapshot.Bytes(rest[len(rest)-1])
+	if watchedAlone(r.Series.Devices[at]) {
+		return // its memory is a row of its own
+	}
 	if float64(e.Growth) < unexplainedShare*float64(held-e.Growth) {
 		return
 	}

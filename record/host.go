@@ -368,7 +368,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 		limit = rss + left
 	}
 	s.Devices = []snapshot.Device{{
-		Kind: snapshot.Process, Name: "processes", Limit: limit,
+		Kind: snapshot.Process, Name: snapshot.WatchedProcesses, Limit: limit,
 		Meters: snapshot.Meters{Requested: total, Allocated: total, Active: total, Reserved: total, Driver: rss},
 	}}
 	return s

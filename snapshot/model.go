@@ -97,6 +97,9 @@ const (
 	Items DeviceKind = "items"
 )
 
+// WatchedProcesses is the name of the device of processes in which nothing is recorded: their memory is known in all.
+const WatchedProcesses = "processes"
+
 // InProcess reports whether a device is a part of the process's memory, beside others.
 func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k == Graph || k == Items }
 
