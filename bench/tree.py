@@ -1,7 +1,7 @@
 """Gates the trees of processes of bench/tree/trees.py: python bench/tree.py [--seconds 12] [NAME …].
 
 Prints for each what the gate said and whether that is right: of a tree that leaks 1, with the line, the process and the holder; 4
-with the process where the agent cannot know the line, or 1 where it is in no process; of one that does not leak 0. Ends with 1 where any is wrong. MEMDIAG is the program; by default it is built.
+with the process where the agent cannot know the line; of one that does not leak 0. Ends with 1 where any is wrong. MEMDIAG is the program; by default it is built.
 """
 
 import argparse

@@ -159,7 +159,10 @@ func ruled(x, y []float64) bool {
 // unexplained is the steady growth of the process's own memory without that of what
 // was recorded in the same memory; nil where there is none to tell of.
 func (r *Result) unexplained() *Reserve {
-	_, rest := r.Series.Unrecorded()
+	at, rest := r.Series.Unrecorded()
+	if len(rest) > 0 && watchedAlone(r.Series.Devices[at]) {
+		return nil // what each process takes is a row, and is judged by process
+	}
 	return r.growsBesides(rest)
 }
 
@@ -216,9 +219,6 @@ func (r *Result) judgeProcess() {
 	}
 	at, rest := r.Series.Unrecorded()
 	held := snapshot.Bytes(rest[len(rest)-1])
-	if watchedAlone(r.Series.Devices[at]) {
-		return // its memory is a row of its own
-	}
 	if float64(e.Growth) < unexplainedShare*float64(held-e.Growth) {
 		return
 	}
