@@ -51,7 +51,7 @@ from memdiag import _agent, _heap
 
 with tempfile.TemporaryDirectory() as dir:
     a = _agent.Agent({"dir": dir, "rank": -1, "report": ".agent_"})
-    a.torch = types.SimpleNamespace(skip=9, module=None)
+    a.torch = types.SimpleNamespace(skip=9, stretch=0.0, module=None)
     a.heap = types.SimpleNamespace(windows=types.SimpleNamespace(stop=lambda: None), told={1: 2}, rows={})
     a.heap.begin_anew = lambda: vars(a.heap).update(windows=types.SimpleNamespace(stop=lambda: None), told={})
     a.holders = types.SimpleNamespace(next=7, next_look=8, containers=types.SimpleNamespace(next=9))
@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory() as dir:
     a.step, a.written, a.spent, a.began = 4, [[4, "snapshot_4.json"]], 3.5, (0.0, 0.0)
     windows = a.heap.windows
     a.ceased.begin()
-    print(a.stepping, a.written, a.torch.skip, a.heap.told, a.holders.next, a.affordable(_agent.TICKS_ALLOWANCE, _agent.TICKS_SHARE))
+    print(a.stepping, a.written, a.torch.skip, 0 < a.torch.stretch == a.ceased.elapsed, a.heap.told, a.holders.next, a.affordable(_agent.TICKS_ALLOWANCE, _agent.TICKS_SHARE))
     for a.ticks in range(1, 40):
         name = "snapshot_t%d_after%d.json" % (a.ticks, a.ceased.after)
         open(os.path.join(dir, name), "w").close()
@@ -73,5 +73,5 @@ with tempfile.TemporaryDirectory() as dir:
 // TestAStepAfterAPauseTakesBackWhatCameByTheClock: an evaluation between steps changes no snapshot of theirs.
 func TestAStepAfterAPauseTakesBackWhatCameByTheClock(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, resumed, "False [] 0 {} 0 True\n"+"23 23 2 1\n"+"True [[4, 'snapshot_4.json']] 3.5 0 {1: 2} True 7 []\n")
+	agentProgram(t, resumed, "False [] 0 True {} 0 True\n"+"23 23 2 1\n"+"True [[4, 'snapshot_4.json']] 3.5 0 {1: 2} True 7 []\n")
 }

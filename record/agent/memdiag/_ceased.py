@@ -57,7 +57,7 @@ class Ceased:
         agent.written, agent.ticks, agent.waited, agent.spent, agent.last, agent.since, agent.ran_before = [], 0, 0, 0.0, 0.0, self.elapsed, 0.0
         holders.next = holders.next_look = holders.containers.next = 0
         heap.begin_anew()  # which ends a window that waits for more steps
-        agent.torch.skip = 0
+        agent.torch.skip, agent.torch.stretch = 0, self.elapsed  # what it watches first stands for no step
         agent.ticker.begin_anew()
 
     def end(self):
