@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -35,7 +36,8 @@ func (f *forest) writer() string {
 		kinds[KindOf(p.Role)] = k
 	}
 	nearest, role := math.Inf(1), ""
-	for name, k := range kinds {
+	for _, name := range slices.Sorted(maps.Keys(kinds)) { // of two as near always the same
+		k := kinds[name]
 		share := float64(k.all) / grown
 		if off := math.Abs(math.Log(share)); least <= share && share <= most && off < nearest {
 			nearest, role = off, name

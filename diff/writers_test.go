@@ -17,6 +17,7 @@ func TestFilesOfSharedMemoryAreTheirsWhoWroteAsMuch(t *testing.T) {
 		{"one worker", map[string]snapshot.Bytes{"dump 1": 2, "dump 2": 0}, "dump 1"},
 		{"two alike", map[string]snapshot.Bytes{"dump 1": 1, "dump 2": 1}, "dump"},
 		{"beside one that logs, and one that writes to disk", map[string]snapshot.Bytes{"train.py": 6, "dump 1": 2, "logger": 0}, "dump 1"},
+		{"one of two that wrote as much", map[string]snapshot.Bytes{"dump 1": 2, "logger": 2, "train.py": 2}, "dump 1"},
 		{"nobody is known", map[string]snapshot.Bytes{"train.py": 60}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
