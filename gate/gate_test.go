@@ -65,7 +65,6 @@ func TestALeakComesBeforeDoubtAndDoubtBeforeAPass(t *testing.T) {
 	}
 }
 
-// A leak that the run of half the steps speaks against is doubt, and no failure.
 // TestTheFirstSentenceIsOfTheLargestLeak: it was of the recorded process, or the first rank.
 func TestTheFirstSentenceIsOfTheLargestLeak(t *testing.T) {
 	small, _ := leaking(1)
@@ -81,6 +80,7 @@ func TestTheFirstSentenceIsOfTheLargestLeak(t *testing.T) {
 	}
 }
 
+// A leak that the run of half the steps speaks against is doubt, and no failure.
 func TestALeakThatTwiceTheStepsDenyIsInDoubt(t *testing.T) {
 	rank, outcome := leaking(10)
 	rank.Double = &baseline.Doubled{Unconfirmed: []*diff.Finding{outcome.Leaks[0].Finding}, Half: snapshot.Mark{Step: 50}, Whole: snapshot.Mark{Step: 100}}
