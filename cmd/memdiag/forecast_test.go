@@ -21,8 +21,8 @@ func TestTheForecastCoversWhereMemoryRanOut(t *testing.T) {
 	}
 	for _, id := range []string{"L01", "L05", "L11", "L18"} {
 		t.Run(id, func(t *testing.T) {
-			if id == "L11" || id == "L18" {
-				heavytest.Skip(t, "it trains for ten thousands of steps")
+			if id != "L01" {
+				heavytest.Skip(t, "it trains for thousands of steps")
 			}
 			t.Parallel()
 			record := func(steps, every int64) (dir, said string, code int) {
