@@ -40,14 +40,15 @@ func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
 		return began, ended, false
 	}
 	if run.Tree != nil && last.PID != 0 {
-		for i := range run.Tree.Processes {
-			p := &run.Tree.Processes[i]
-			if from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time; p.PID == last.PID && !to.Before(last.Mark.Time) {
-				if to.After(*info.Finished) {
-					to = *info.Finished // a part of a run that ends before its process does
-				}
-				return from, to, true
+		if p := run.Tree.ProcessAt(last.PID, last.Mark.Time); p != nil {
+			from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time
+			if to.Before(last.Mark.Time) {
+				to = last.Mark.Time // it ended before the next look
 			}
+			if to.After(*info.Finished) {
+				to = *info.Finished // a part of a run that ends before its process does
+			}
+			return from, to, true
 		}
 	}
 	return info.Started, *info.Finished, run.Role == ""

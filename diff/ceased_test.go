@@ -61,3 +61,30 @@ func TestWhatComesAfterTheLastStepIsJudgedByTheClock(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheCommandDoesAfterAProcessIsNotItsEnd: the process ended before the next look, and the whole command was taken for it.
+func TestWhatTheCommandDoesAfterAProcessIsNotItsEnd(t *testing.T) {
+	var all []*snapshot.Snapshot
+	for step := int64(2); step <= 20; step += 2 {
+		all = append(all, build(step, grown("train", 7, 512, 0, 1)...))
+	}
+	run, began, code := runOf(all...), all[0].Mark.Time.Add(-2*time.Second), 0
+	last := all[len(all)-1].Mark.Time
+	finished := last.Add(time.Hour)
+	run.Info = snapshot.Info{Command: []string{"sh", "-c", "train; evaluate"}, Steps: 20, Started: began, Finished: &finished, ExitCode: &code}
+	run.Tree = &snapshot.Tree{Processes: []snapshot.TreeProcess{{PID: 7, Role: "train.py"}, {PID: 6, Role: "sh"}}}
+	for at := began; at.Before(finished); at = at.Add(2 * time.Second) {
+		point := snapshot.ProcessPoint{Time: at}
+		run.Tree.Host = append(run.Tree.Host, snapshot.HostPoint{Time: at})
+		run.Tree.Processes[1].Points = append(run.Tree.Processes[1].Points, point)
+		if p := &run.Tree.Processes[0]; at.Before(last) {
+			p.Points = append(p.Points, point)
+		}
+	}
+	for _, s := range all {
+		s.PID = 7
+	}
+	if text := ceased(run); text != "" {
+		t.Error(text)
+	}
+}

@@ -1,11 +1,43 @@
 package snapshot
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tree is what the system said of the processes of a command, moment by moment.
 type Tree struct {
 	Processes []TreeProcess // in the order in which they were first seen
 	Host      []HostPoint
+}
+
+// ProcessAt is the process that had a number at a moment; nil if none is known. It may have begun since the look before its
+// first. It had ended when the look after its last came to it, which, of many processes, may be as late as the one after that begins.
+func (t *Tree) ProcessAt(pid int, at time.Time) *TreeProcess {
+	const after = 2
+	look := func(at time.Time) int {
+		i, _ := slices.BinarySearchFunc(t.Host, at, func(h HostPoint, at time.Time) int { return h.Time.Compare(at) })
+		return i
+	}
+	for i := range slices.Backward(t.Processes) { // the later one where a number was used again at once
+		p := &t.Processes[i]
+		if p.PID != pid {
+			continue
+		}
+		from, to := p.Points[0].Time, p.Points[len(p.Points)-1].Time
+		if first := look(from); first > 0 {
+			from = t.Host[first-1].Time
+		}
+		if last := look(to) + after; last < len(t.Host) {
+			to = t.Host[last].Time
+		} else if at.After(to) {
+			to = at // no look came any more
+		}
+		if !at.Before(from) && !at.After(to) {
+			return p
+		}
+	}
+	return nil
 }
 
 // TreeProcess is one process of a tree. A number that is used again is another process: it

@@ -48,10 +48,7 @@ func (o Opener) readAfter(run *snapshot.Run, rank int, names *namePatterns) {
 	if run.Tree == nil {
 		return
 	}
-	for i := range run.Tree.Processes {
-		p := &run.Tree.Processes[i]
-		if taken := child.Snapshots[0].Mark.Time; p.PID == child.PID && !taken.Before(p.Points[0].Time) && !taken.After(p.Points[len(p.Points)-1].Time.Add(lookApart)) {
-			child.Started = p.Started
-		}
+	if p := run.Tree.ProcessAt(child.PID, child.Snapshots[0].Mark.Time); p != nil {
+		child.Started = p.Started
 	}
 }

@@ -73,9 +73,6 @@ func (o Opener) readBeside(run *snapshot.Run, names *namePatterns, files []strin
 	return child
 }
 
-// lookApart is more than lies between two looks at a process.
-const lookApart = 3 * time.Second
-
 // nameAlike gives a process the same role in the tree and beside the run: what its agent says is more than that it is a fork of
 // its parent, and that is more than its parent's name.
 func nameAlike(run *snapshot.Run) {
@@ -83,16 +80,15 @@ func nameAlike(run *snapshot.Run) {
 		return
 	}
 	for _, child := range run.Children {
-		for i := range run.Tree.Processes {
-			p := &run.Tree.Processes[i]
-			taken := child.Snapshots[0].Mark.Time // not of another process that had the number before, or has it since
-			switch parent, forked := strings.CutPrefix(p.Role, "fork of "); {
-			case p.PID != child.PID || taken.Before(p.Points[0].Time) || taken.After(p.Points[len(p.Points)-1].Time.Add(lookApart)):
-			case forked && parent == child.Role:
-				child.Role, child.Started = p.Role, p.Started
-			default:
-				p.Role, child.Started = child.Role, p.Started
-			}
+		p := run.Tree.ProcessAt(child.PID, child.Snapshots[0].Mark.Time) // not another that had the number before, or has it since
+		if p == nil {
+			continue
+		}
+		child.Started = p.Started
+		if parent, forked := strings.CutPrefix(p.Role, "fork of "); forked && parent == child.Role {
+			child.Role = p.Role
+		} else {
+			p.Role = child.Role
 		}
 	}
 }
