@@ -36,12 +36,22 @@ c = _ceased.Ceased(agent)
 for now in (0, 3600, 7200, 7200.1):
     c.look(now)
 print(c.due(), "a process that was stopped meanwhile")
+
+c = _ceased.Ceased(agent)
+dues = []
+for i in range(400):
+    c.look(i / 20)
+    dues.append(c.due())
+    if i < 200:
+        c.end()
+print(any(dues[:200]), dues[-1], "an optimizer steps within an epoch, which the program counts")
 `
 
 func TestStepsHaveCeasedWhenNoneCameForLong(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, passes, "[False, False, True, True] steps of 0.1 s\n[False, False, True] with an evaluation of 3 s\n[False, True] two steps\n"+
-		"[False, False, False, False] others\nFalse False none yet\nFalse a process that was stopped meanwhile\n")
+		"[False, False, False, False] others\nFalse False none yet\nFalse a process that was stopped meanwhile\n"+
+		"False True an optimizer steps within an epoch, which the program counts\n")
 }
 
 // resumed takes snapshots by the clock after step 4, and then a step comes.

@@ -25,6 +25,7 @@ class Ceased:
     def __init__(self, agent):
         self.agent = agent
         self.step = 0  # at the last pass
+        self.came = False  # a step since, also of an optimizer whose steps the program counts by itself
         self.passed = None  # the time of that
         self.quiet = self.longest = 0.0  # seconds since a step came, and the most between two
         self.after = None  # the last step, where what follows is recorded; None while steps count
@@ -35,9 +36,9 @@ class Ceased:
         """The agent's thread passes by."""
         step, before = self.agent.step, self.passed
         self.passed = now
-        if before is None or step != self.step:
+        if before is None or step != self.step or self.came:
             self.longest = max(self.longest, self.quiet) if self.step else 0.0
-            self.step, self.quiet = step, 0.0
+            self.step, self.quiet, self.came = step, 0.0, False
         else:
             self.quiet += min(now - before, PASS)
 
@@ -62,6 +63,7 @@ class Ceased:
 
     def end(self):
         """A step has come."""
+        self.came = True
         if self.after is None:
             return
         self.agent.heap.windows.stop()
