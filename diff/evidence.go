@@ -21,13 +21,13 @@ type surroundings struct {
 	plain bool
 }
 
-// noTensors reports whether the program is known to have none: no stack trains, or the agent is in a program that has imported
-// no library of tensors.
+// noTensors reports whether the program is known to have none: no stack trains, or the agent is in a program that is known to
+// have imported no library of tensors.
 func (r *Result) noTensors() bool {
 	if r.Last.Producer != pythonProducer {
 		return len(r.Rows) > 0 && r.surroundings().plain
 	}
-	return !slices.ContainsFunc(tensorPackages, func(name string) bool { return r.run.Info.Packages[name] != "" })
+	return r.run.Info.Packages != nil && !slices.ContainsFunc(tensorPackages, func(name string) bool { return r.run.Info.Packages[name] != "" })
 }
 
 // tensorPackages are libraries of tensors, as a program of Python's imports them.

@@ -12,9 +12,11 @@ func TestGrowthOfAProgramWithoutTensorsIsNotLaidToThem(t *testing.T) {
 		packages map[string]string
 		tensors  bool
 	}{
-		"plain Python": {"Python", map[string]string{"requests": "2.0"}, false},
-		"JAX":          {"Python", map[string]string{"jax": "0.8"}, true},
-		"PyTorch":      {"PyTorch 2.15", nil, true},
+		"plain Python":  {"Python", map[string]string{"requests": "2.0"}, false},
+		"its own alone": {"Python", map[string]string{}, false},
+		"it was killed": {"Python", nil, true},
+		"JAX":           {"Python", map[string]string{"jax": "0.8"}, true},
+		"PyTorch":       {"PyTorch 2.15", nil, true},
 	} {
 		run := graphRun(100, func(int) int64 { return 0 })
 		run.Info.Packages = c.packages

@@ -1,7 +1,9 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +31,35 @@ func TestWhatManyProcessesSayIsOneNote(t *testing.T) {
 	o.collect(dir, snapshot.NoRank)
 	if want := []string{"300 processes: all say this", "process 0: two say this", "process 1: two say this"}; !slices.Equal(o.Notes, want) {
 		t.Errorf("%q", o.Notes)
+	}
+}
+
+// TestPackagesAreKnownOnceTheProgramHasSaidThem: a killed program was taken for one that had imported none.
+func TestPackagesAreKnownOnceTheProgramHasSaidThem(t *testing.T) {
+	for _, c := range []struct {
+		main, child string
+		want        map[string]string
+	}{
+		{`, "packages": {"cupy": "13"}`, `, "packages": {"rich": "14"}`, map[string]string{"cupy": "13", "rich": "14"}},
+		{`, "packages": {}`, ``, map[string]string{}},
+		{``, `, "packages": {"rich": "14"}`, nil},
+	} {
+		dir := t.TempDir()
+		for pid, report := range []string{c.main, c.child + `, "child": true`} {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf(".agent_%d.json", pid)), []byte(`{"state": "finished"`+report+"}"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var o Outcome
+		o.collect(dir, snapshot.NoRank)
+		text, err := json.Marshal(snapshot.Info{Packages: o.Packages})
+		var read snapshot.Info
+		if err == nil {
+			err = json.Unmarshal(text, &read)
+		}
+		if err != nil || (read.Packages == nil) != (c.want == nil) || !maps.Equal(read.Packages, c.want) {
+			t.Errorf("%s, %s: %v, %v; want %v", c.main, c.child, read.Packages, err, c.want)
+		}
 	}
 }
 

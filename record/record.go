@@ -139,7 +139,8 @@ type Outcome struct {
 	Code snapshot.Code
 	// Followed is whether there are tables of the command's processes.
 	Followed bool
-	// Packages are the versions of installed packages that any process of Python's had imported.
+	// Packages are the versions of installed packages that any process of Python's had imported. Nil where a process
+	// did not come to say it that is not beside another.
 	Packages map[string]string
 	// Intervened is of each process in which an intervention was done.
 	Intervened []Intervened
@@ -472,7 +473,7 @@ func (o *Outcome) collect(dir string, rank int) {
 		if a.Code != nil {
 			o.Code.Add(a.Code)
 		}
-		if len(a.Packages) > 0 && o.Packages == nil {
+		if a.Packages != nil && o.Packages == nil {
 			o.Packages = make(map[string]string)
 		}
 		maps.Copy(o.Packages, a.Packages)
@@ -498,6 +499,9 @@ func (o *Outcome) collect(dir string, rank int) {
 				o.Unseen = append(o.Unseen, u)
 			}
 		}
+	}
+	if slices.ContainsFunc(agents, func(a about) bool { return !a.Child && a.Packages == nil }) {
+		o.Packages = nil
 	}
 }
 

@@ -35,8 +35,9 @@ type Info struct {
 	Code Code `json:"code,omitzero"`
 	// Followed is whether the command's processes were, and so whether the run has their tables.
 	Followed bool `json:"followed,omitempty"`
-	// Packages are the versions of installed packages that a Python program had imported, by the name that it imports.
-	Packages map[string]string `json:"packages,omitempty"`
+	// Packages are the versions of installed packages that a Python program had imported, by the name that it imports. Nil where that
+	// is not known, as of one that was killed.
+	Packages map[string]string `json:"packages,omitzero"`
 }
 
 // Masked is what may be stored and shown of info: without what looks like a secret in the
