@@ -472,11 +472,22 @@ def train():
     call()
 train()
 print(len(b.stacks), [f["name"] for f in b.shared()])  # two lines of one function
+b = _backward.Backward()
+b.complete(taken())
+step()
+t = taken([], [])
+b.complete({"segments": t["segments"], "device_traces": []}, False)
+print([x["frames"] for x in t["segments"][0]["blocks"]])  # the program has ended the record
+t = taken([], [], [])
+b.complete(t)
+print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # and has begun it again
 `, `[[], ['step'], [], ['step'], [], ['step']]
 [[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
 1 ['backward', 'step', '<module>']
 2 ['backward', 'step']
 2 ['<module>']
+[[], []]
+[0, 0, 3]
 `)
 }
 

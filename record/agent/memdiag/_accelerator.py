@@ -65,9 +65,9 @@ class Accelerator:
         return self.module.is_initialized()
 
     def records(self):
-        """Whether the program records by itself, with what it wants of it."""
+        """Whether PyTorch records, for the program or for us; None where it does not say."""
         enabled = self.c("isHistoryEnabled")
-        return enabled is not None and enabled()
+        return None if enabled is None else enabled()
 
     def record(self):
         """Begins the record, and returns what ends it."""

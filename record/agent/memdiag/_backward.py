@@ -16,7 +16,7 @@ TORCH = os.sep + "torch" + os.sep
 class Backward:
     def __init__(self):
         self.stacks = {}  # by ids of code objects and the places in them: frames, and the objects, which keep the ids their own
-        self.older = None  # addresses of the blocks without a stack that were there when the recording began
+        self.older = None  # addresses of the blocks without a stack that were there when the recording began, or when it was found ended
 
     def called(self, frame):
         """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
@@ -31,10 +31,11 @@ class Backward:
         if key not in self.stacks and len(self.stacks) < MOST and (f is not None or codes[-1].co_name in ROOTS):
             self.stacks[key] = list(frames(frame)), codes
 
-    def complete(self, taken):
-        """Gives a snapshot's blocks and events without a stack that of the call of backward."""
+    def complete(self, taken, recorded=True):
+        """Gives a snapshot's blocks and events without a stack that of the call of backward. What came while the program had ended
+        PyTorch's record has none either, whoever allocated it."""
         bare = [b for s in taken["segments"] for b in s["blocks"] if alone(b.get("frames")) and "address" in b and b["state"] != "inactive"]
-        if self.older is None:
+        if self.older is None or not recorded:
             self.older = {b["address"] for b in bare}
         else:
             self.older.intersection_update([b["address"] for b in bare])
