@@ -104,6 +104,9 @@ func TestAttachNamesWhatGrowsAndLeavesNothing(t *testing.T) {
 					t.Errorf("said %s", textOf(said))
 				}
 				patience := 500 * time.Millisecond // in which the agent's threads end
+				if how == os.Interrupt && !strings.Contains(textOf(filepath.Join(run, "run.json")), `"packages": {`) {
+					t.Error("nothing says which packages the program has imported")
+				}
 				if how == os.Kill {
 					patience = 2 * time.Second // nobody says that the agent has left
 				}

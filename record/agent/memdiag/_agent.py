@@ -183,6 +183,7 @@ class Agent:
         self.notes = {}  # text: times
         self.status = 0  # that the program gave to os._exit
         self.unseen = []  # what of the program's memory is not recorded
+        self.packages = None  # as the program had imported them at its end
         self.errors = 0
         self.pid = os.getpid()
         self.attached = None  # where the program ran before the agent came
@@ -897,7 +898,9 @@ class Agent:
                 about["raised"], about["exit"] = _exit.failure(), self.status
                 from . import _packages
 
-                about["packages"] = _packages.versions()
+                self.packages = _packages.versions()
+            if self.packages is not None:
+                about["packages"] = self.packages
             if self.intervention is not None:
                 about["intervention"] = self.intervention.about()
             for s in self.sources:
