@@ -30,12 +30,13 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 		return run, nil
 	}
 	var phases []string
-	keep := func(m snapshot.Mark) bool {
+	inPhase := func(m snapshot.Mark) bool {
 		if m.Phase != "" && !slices.Contains(phases, m.Phase) {
 			phases = append(phases, m.Phase)
 		}
-		return (s.Phase == "" || m.Phase == s.Phase) && (s.Warmup == 0 || m.Step >= s.Warmup)
+		return s.Phase == "" || m.Phase == s.Phase
 	}
+	keep := func(m snapshot.Mark) bool { return inPhase(m) && (s.Warmup == 0 || m.Step >= s.Warmup) }
 	part := *run
 	part.Snapshots = nil
 	for _, at := range run.Snapshots {
@@ -50,6 +51,20 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 		if at := slices.Index(run.Snapshots, part.Snapshots[n-1]); at < len(run.Snapshots)-1 && !run.Snapshots[at+1].Mark.Time.IsZero() {
 			part.Info.Finished = &run.Snapshots[at+1].Mark.Time // what comes after the slice is not asked about
 		}
+	}
+	part.Children = nil
+	for _, child := range run.Children {
+		if child.AfterStep > 0 && s.Phase != "" { // the same process, which has phases after its last step, too
+			after, later := child, *child
+			later.Snapshots = slices.DeleteFunc(slices.Clone(child.Snapshots), func(at *snapshot.Snapshot) bool { return !inPhase(at.Mark) })
+			if child = &later; len(later.Snapshots) == 0 {
+				if n, next := len(part.Snapshots), after.Snapshots[0].Mark.Time; n > 0 && part.Snapshots[n-1] == run.Snapshots[len(run.Snapshots)-1] && run.Info.Finished != nil && !next.IsZero() {
+					part.Info.Finished = &next
+				}
+				continue
+			}
+		}
+		part.Children = append(part.Children, child)
 	}
 	if run.Series != nil {
 		series := *run.Series
@@ -67,6 +82,10 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 			hint = "the run has no phases; a program marks them with memdiag.mark(phase=…)"
 		}
 		return nil, &SliceError{fmt.Sprintf("--phase: the run has no phase %q", s.Phase), hint}
+	}
+	if at := slices.IndexFunc(part.Children, func(c *snapshot.Run) bool { return c.AfterStep > 0 }); at >= 0 && len(part.Snapshots) == 0 {
+		part.Snapshots, part.Info.Finished = part.Children[at].Snapshots, run.Info.Finished
+		part.Children = slices.Delete(part.Children, at, at+1)
 	}
 	return &part, nil
 }

@@ -46,3 +46,27 @@ func TestASliceEndsWithItsPhase(t *testing.T) {
 		}
 	}
 }
+
+// TestASliceHasWhatCameAfterTheLastStepByItsPhase: a leak of what serves is none of the training before.
+func TestASliceHasWhatCameAfterTheLastStepByItsPhase(t *testing.T) {
+	at := func(step int64, phase string) *snapshot.Snapshot {
+		return &snapshot.Snapshot{Mark: snapshot.Mark{Step: step, Phase: phase}}
+	}
+	finished, began := time.Unix(300, 0), time.Unix(30, 0)
+	after := &snapshot.Run{AfterStep: 2, Snapshots: []*snapshot.Snapshot{at(snapshot.NoStep, "serve"), at(snapshot.NoStep, "serve"), at(snapshot.NoStep, "end")}}
+	after.Snapshots[0].Mark.Time = began
+	worker := &snapshot.Run{Snapshots: []*snapshot.Snapshot{at(snapshot.NoStep, "")}}
+	run := &snapshot.Run{Info: snapshot.Info{Finished: &finished}, Snapshots: []*snapshot.Snapshot{at(1, "train"), at(2, "train")}, Children: []*snapshot.Run{worker, after}}
+	for phase, snapshots := range map[string]int{"train": 2, "serve": 2, "end": 1} {
+		part, err := Slice{Phase: phase}.of(run)
+		if err != nil || len(part.Snapshots) != snapshots || len(part.Children) != 1 || part.Children[0] != worker {
+			t.Errorf("%s: %+v, %v", phase, part, err)
+		}
+		if ends := part.Info.Finished.Equal(began); ends != (phase == "train") {
+			t.Errorf("%s ends at %v", phase, part.Info.Finished)
+		}
+	}
+	if len(run.Children) != 2 || len(after.Snapshots) != 3 {
+		t.Error("the run was changed")
+	}
+}
