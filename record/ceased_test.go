@@ -85,3 +85,20 @@ func TestAStepAfterAPauseTakesBackWhatCameByTheClock(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, resumed, "False [] 0 True {} 0 True\n"+"23 23 2 1\n"+"True [[4, 'snapshot_4.json']] 3.5 0 {1: 2} True 7 []\n")
 }
+
+func TestAFullDiskAfterTheLastStepEndsNoRecording(t *testing.T) {
+	agentProgram(t, `
+import errno, types
+from memdiag import _agent
+def write(name, text): raise OSError(errno.ENOSPC, "full")
+def keep(step, stepping):
+    agent = types.SimpleNamespace(write=write, halve=lambda: False, step=step, stepping=stepping, note=print)
+    try:
+        _agent.Agent.keep(agent, 1, "snapshot", "", 0.0)
+    except OSError as e:
+        print("stops:", e.strerror)
+keep(4, False)
+keep(4, True)
+keep(0, False)
+`, "the disk was full: there are fewer snapshots of what came after the last step\nstops: full\nstops: full\n")
+}

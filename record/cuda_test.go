@@ -451,8 +451,8 @@ def step(): backward()
 own = {"filename": _backward.__file__, "line": 1, "name": "__torch_dispatch__"}
 user = {"filename": "train.py", "line": 7, "name": "step"}
 def taken(*frames):
-    blocks = [{"address": i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
-    events = [{"action": a, "frames": list(f)} for a in ("alloc", "free_completed") for f in frames] + [{"action": "snapshot"}]
+    blocks = [{"address": i, "requested_size": 100 + i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
+    events = [{"action": a, "size": 100, "frames": list(f)} for a in ("alloc", "free_completed") for f in frames] + [{"action": "snapshot"}]
     return {"segments": [{"blocks": blocks}], "device_traces": [events]}
 def told(*frames):
     t = taken(*frames)
@@ -481,6 +481,9 @@ print([x["frames"] for x in t["segments"][0]["blocks"]])  # the program has ende
 t = taken([], [], [])
 b.complete(t)
 print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # and has begun it again
+t = taken([], [], [], [], [])
+b.complete(t, True, 104)
+print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # the last one is a workspace
 `, `[[], ['step'], [], ['step'], [], ['step']]
 [[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
 1 ['backward', 'step', '<module>']
@@ -488,6 +491,7 @@ print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # and has begun i
 2 ['<module>']
 [[], []]
 [0, 0, 3]
+[0, 0, 3, 3, 0]
 `)
 }
 

@@ -762,8 +762,12 @@ class Agent:
         try:
             self.write(name, text)
         except OSError as e:
-            if e.errno not in FULL or not self.halve():
+            if e.errno not in FULL:
                 raise
+            if not self.halve():
+                if self.stepping or not self.step:
+                    raise
+                return self.note("the disk was full: there are fewer snapshots of what came after the last step")
             self.write(name, text)
         self.written.append([number, name])
         self.thin()

@@ -31,10 +31,11 @@ class Backward:
         if key not in self.stacks and len(self.stacks) < MOST and (f is not None or codes[-1].co_name in ROOTS):
             self.stacks[key] = list(frames(frame)), codes
 
-    def complete(self, taken, recorded=True):
-        """Gives a snapshot's blocks and events without a stack that of the call of backward. What came while the program had ended
-        PyTorch's record has none either, whoever allocated it."""
-        bare = [b for s in taken["segments"] for b in s["blocks"] if alone(b.get("frames")) and "address" in b and b["state"] != "inactive"]
+    def complete(self, taken, recorded=True, workspace=0):
+        """Gives a snapshot's blocks and events without a stack that of the call of backward, but for blocks that a library is given to
+        work in. What came while the program had ended PyTorch's record has none either, whoever allocated it."""
+        bare = [b for s in taken["segments"] for b in s["blocks"]
+                if alone(b.get("frames")) and "address" in b and b["state"] != "inactive" and b.get("requested_size") != workspace]
         if self.older is None or not recorded:
             self.older = {b["address"] for b in bare}
         else:
@@ -47,7 +48,7 @@ class Backward:
                 b["frames"] = shared
         for trace in taken["device_traces"]:
             for e in trace:
-                if e["action"] == "alloc" and alone(e.get("frames")):
+                if e["action"] == "alloc" and alone(e.get("frames")) and e["size"] != workspace:
                     e["frames"] = shared
 
     def shared(self):

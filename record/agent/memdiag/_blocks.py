@@ -4,7 +4,7 @@ import bisect
 import collections
 import itertools
 
-from ._backward import HERE
+from ._backward import HERE, alone
 
 # A site grows where so many looks found more than ever before, or so many times the bytes of the first; so many are looked for.
 RISES, LARGER, SITES = 4, 2, 12
@@ -30,7 +30,7 @@ class Blocks:
             for address, block in placed(segment):
                 if block["state"] == "active_allocated":
                     frames = stack(block)
-                    if not frames and block.get("requested_size") == self.workspace:
+                    if alone(frames) and block.get("requested_size") == self.workspace:
                         self.workspaces.append(address)
                     # Frames are objects of their own, which stacks share.
                     key = tuple(map(id, frames))

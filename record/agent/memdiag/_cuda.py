@@ -142,7 +142,7 @@ class Cuda:
         self.taken = self.gpu.snapshot(self.whole)
         if self.end is not None:
             self.charge()
-        self.backward.complete(self.taken, self.gpu.records() is not False)
+        self.backward.complete(self.taken, self.gpu.records() is not False, self.blocks.workspace)
         self.took = work() - begun
         self.blocks.look(self.taken["segments"], self.taken.get("host_segments", ()))
 
