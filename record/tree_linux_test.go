@@ -173,7 +173,7 @@ func TestTheFolderHasMostOfTheFiles(t *testing.T) {
 
 // TestFilesBeyondThoseLookedAtCount: a leak of many small files seemed to end where looks at them do.
 func TestFilesBeyondThoseLookedAtCount(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "memdiag-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "memdiag-test-") //nolint:usetesting // it is to be in shared memory
 	if err != nil {
 		t.Skip(err)
 	}

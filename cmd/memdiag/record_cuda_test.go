@@ -14,9 +14,12 @@ import (
 const standIn = "../../testdata/cuda/standin.py"
 
 func TestTheGuiltyLineAndHolderOnAGPUAreFirst(t *testing.T) {
-	for _, name := range []string{"leak_metrics.py", "leak_default.py", "leak_outputs.py", "leak_shapes.py", "../../bench/gpu/features/leak_grads.py"} { // more in bench/gpu.py
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			path := filepath.Join("../../testdata/scripts", name)
+	for _, name := range []string{"leak_metrics.py", "leak_default.py", "leak_outputs.py", "leak_shapes.py", "leak_grads.py"} { // more in bench/gpu.py
+		t.Run(name, func(t *testing.T) {
+			path := "../../testdata/scripts/" + name
+			if name == "leak_grads.py" {
+				path = "../../bench/gpu/features/" + name
+			}
 			oneOfMany(t, path)
 			t.Parallel()
 			r, findings := recordScript(t, torchPython(t), standIn, path)

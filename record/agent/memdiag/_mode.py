@@ -34,10 +34,6 @@ def mode_class(torch, source):
         thread = None  # that entered it; autograd's own threads, which compute what a GPU's backward does, take it over
         supports_higher_order_operators = True
 
-        def __enter__(self):
-            self.thread = _thread.get_ident()
-            return super().__enter__()
-
         # torch.compile goes on compiling below this mode, and leaves it alone.
         @classmethod
         def is_infra_mode(cls):
@@ -65,9 +61,8 @@ def mode_class(torch, source):
                 del args, kwargs  # the error keeps this frame, which must not keep tensors that the program lets go of
                 raise
             self.ops += 1
-            # A frame's f_back is None where autograd's thread calls.
-            if self.ops >= self.limit and self.thread == _thread.get_ident() and (caller := getframe().f_back) is not None:
-                self.watcher.exhausted(self, caller)
+            if self.ops >= self.limit and self.thread == _thread.get_ident():
+                self.watcher.exhausted(self, getframe(1))
             new = fresh.get(func)
             if new is None:
                 new = fresh[func] = makes_storages(func)
@@ -77,11 +72,11 @@ def mode_class(torch, source):
                 t = type(out)
                 if t is tensor:
                     if (out.is_cpu or elsewhere(out)) and (new is ALWAYS or not shares(out, args)):
-                        keep(out, getframe().f_back, self.weight, args)
+                        keep(out, caller(), self.weight, args)
                 elif t is tuple or t is list:
                     for x in out:
                         if type(x) is tensor and (x.is_cpu or elsewhere(x)):
-                            keep(x, getframe().f_back, self.weight, args)
+                            keep(x, caller(), self.weight, args)
             except NotImplementedError:
                 fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
             except Exception as e:
@@ -90,6 +85,13 @@ def mode_class(torch, source):
                 MemdiagMode.stopped = True
                 source.agent.failed("operator %s" % func, e)
             return out
+
+    def caller():
+        """The frame of what called an operator; None where autograd's thread did."""
+        try:
+            return getframe(2)
+        except ValueError:
+            return None
 
     def keep(t, frame, weight, args):
         storage = t.untyped_storage()
@@ -124,7 +126,7 @@ def mode_class(torch, source):
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, keep, lender, makes_storages, shares, leave, Leaver.__call__, type(source).number):
+        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.__call__, type(source).number):
             skip_code(f.__code__)
     except ImportError:
         pass  # a PyTorch without dynamo

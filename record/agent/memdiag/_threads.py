@@ -43,7 +43,7 @@ class Threads:
     def enter(self):
         if self.source.mode is not None and self.budget.affords():
             mode = type(self.source.mode)()
-            mode.limit, mode.watcher, mode.since = OFTEN, self, work()
+            mode.limit, mode.watcher, mode.since, mode.thread = OFTEN, self, work(), threading.get_ident()
             mode.__enter__()
 
     def exhausted(self, mode, frame):

@@ -414,10 +414,10 @@ class Torch:
         elif self.unit is self.train and self.shortest < math.inf:
             left = self.train.left(self.begun) / self.price.near
             self.mode.watcher, self.mode.limit = self, max(LONG * self.shortest, int(left))
+        self.thread = self.mode.thread = _thread.get_ident()
         if n == 0:
             self.mode.__enter__()
             self.mode.ops = 0
-        self.thread = _thread.get_ident()
 
     def off(self):
         """Only in its own thread the mode can be left: where steps come from another one than torch was
