@@ -187,7 +187,7 @@ func addFrames(stacks map[snapshot.Frame]int, row *Row) {
 	}
 }
 
-// pythonProducer made snapshots in a program of Python's of which no tensors were recorded.
+// pythonProducer made the snapshots of a Python program without recorded tensors.
 const pythonProducer = "Python"
 
 // hostHeap is what readers and recorders name the process's own memory.

@@ -170,7 +170,7 @@ func TestWhatOtherProcessesDoAfterTheLastStepIsNotUnseen(t *testing.T) {
 		{"another goes on", 0, 104, "", ""},
 		{"it goes on itself", 0, 300, "", "the last 3 minutes of 5 minutes went unseen"},
 		{"it began late", 90, 120, "", "the last 20s of 30s went unseen"},
-		{"a child of which no table tells", 0, 50, "loader worker 1", ""},
+		{"a child that is in no table", 0, 50, "loader worker 1", ""},
 	} {
 		var all []*snapshot.Snapshot
 		for _, step := range []int64{90, 92, 94, 96, 98, 100} {

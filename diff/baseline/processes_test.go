@@ -12,7 +12,7 @@ import (
 // TestAWorkersRateHasTheUnitOfTheReport: diff told the leak of a loader's worker by the batch, and verify by the second.
 func TestAWorkersRateHasTheUnitOfTheReport(t *testing.T) {
 	type program = map[string]int64
-	// worker is a result of which a worker takes ten steps in a second, and leaks at each step.
+	// worker is a result with a worker that takes ten steps a second and leaks at each one.
 	worker := func(leak program, unit diff.Unit) *diff.Result {
 		r := analysis(t, 100, 1, program{"weights": 0})
 		child := analysis(t, 100, 1, leak)
