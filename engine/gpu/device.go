@@ -79,18 +79,16 @@ func Open() (*Device, error) { return OpenNamed("") }
 // OpenNamed is Open for the device that which names: by its place in List's order,
 // from 0, or by a part of its name in any case; "" for the best.
 func OpenNamed(which string) (*Device, error) {
-	i, err := newInstance()
+	i, err := load()
 	if err != nil {
 		return nil, err
 	}
 	devices, err := i.physicalDevices()
 	if err != nil {
-		i.close()
 		return nil, err
 	}
 	p, err := choose(devices, which)
 	if err != nil {
-		i.close()
 		return nil, err
 	}
 	d := &Device{physical: p}
@@ -131,7 +129,6 @@ func (d *Device) Close() error {
 		d.queue.close()
 		call(d.destroyDevice, d.handle, 0)
 	}
-	d.physical.instance.close()
 	if n := d.segments.Load(); n > 0 {
 		return fmt.Errorf("%s: closed with %d segments that were not given back", d.Name(), n)
 	}

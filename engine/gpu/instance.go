@@ -4,19 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
 // instanceFunctions are what is called before there is a device.
 type instanceFunctions struct {
-	destroyInstance, enumeratePhysicalDevices, getPhysicalDeviceProperties2,
+	enumeratePhysicalDevices, getPhysicalDeviceProperties2,
 	getPhysicalDeviceMemoryProperties2, getPhysicalDeviceQueueFamilyProperties,
 	enumerateDeviceExtensionProperties, createDevice, getDeviceProcAddr uintptr
 }
 
 func (f *instanceFunctions) names() map[string]*uintptr {
 	return map[string]*uintptr{
-		"vkDestroyInstance":                        &f.destroyInstance,
 		"vkEnumeratePhysicalDevices":               &f.enumeratePhysicalDevices,
 		"vkGetPhysicalDeviceProperties2":           &f.getPhysicalDeviceProperties2,
 		"vkGetPhysicalDeviceMemoryProperties2":     &f.getPhysicalDeviceMemoryProperties2,
@@ -33,7 +33,23 @@ type instance struct {
 	handle handle
 }
 
-// newInstance loads Vulkan. The error is an *Unusable.
+// loaded is the process's instance. It is never destroyed: with the last one the loader unloads the drivers, and NVIDIA's 580 cannot
+// be loaded again after some thirty times, since each takes some of the C library's static thread-local memory for good.
+var loaded struct {
+	sync.Mutex
+	*instance
+}
+
+// load loads Vulkan where it is not loaded yet. The error is an *Unusable.
+func load() (i *instance, err error) {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if loaded.instance == nil {
+		loaded.instance, err = newInstance()
+	}
+	return loaded.instance, err
+}
+
 func newInstance() (*instance, error) {
 	getInstanceProcAddr, err := lookup()
 	if err != nil {
@@ -54,7 +70,6 @@ func newInstance() (*instance, error) {
 	}
 	for name, f := range i.names() {
 		if *f, err = find(getInstanceProcAddr, i.handle, name); err != nil {
-			i.close()
 			return nil, err
 		}
 	}
@@ -69,12 +84,6 @@ func find(getProcAddr, of handle, name string) (uintptr, error) {
 		return 0, &Unusable{Reason: "the Vulkan here lacks " + name + ", which version 1.1 has"}
 	}
 	return f, nil
-}
-
-func (i *instance) close() {
-	if i.destroyInstance != 0 {
-		call(i.destroyInstance, i.handle, 0)
-	}
 }
 
 // physicalDevices lists what the drivers offer.

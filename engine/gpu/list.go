@@ -75,11 +75,10 @@ type Info struct {
 // first. The error is an *Unusable if there is no loader or no driver, or if they do
 // not start.
 func List() ([]Info, error) {
-	i, err := newInstance()
+	i, err := load()
 	if err != nil {
 		return nil, err
 	}
-	defer i.close()
 	devices, err := i.physicalDevices()
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type variant struct {
 var (
 	unary = map[string]string{
 		"neg": "-a", "exp": "exponential(a)", "log": "logarithm(a)", "sqrt": "root(a)", "recip": "1.0 / a",
-		"abs": "abs(a)", "relu": "select(a, 0.0, a <= 0.0)", "tanh": "tangent(a)", "sigmoid": "logistic(a)",
+		"abs": "abs(a)", "relu": "select(a, 0.0, a <= 0.0 && !is_nan(a))", "tanh": "tangent(a)", "sigmoid": "logistic(a)",
 	}
 	binary = map[string]string{
 		"add": "a + b", "sub": "a - b", "mul": "a * b", "div": "a / b",
