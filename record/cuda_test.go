@@ -526,5 +526,11 @@ print(p.cost(0.001))
 s = _sampler.Sampler(0.1, 0.015)
 s.spare()
 print(s.share, s.all_share, s.near_share)
-`, "0.005 0.005 0.005 0.01 0.0\n0.001\n0.005 0.005 0.005\n")
+weights = []
+for n in range(64):  # steps of 10 ms, each 20 ms longer if it is recorded
+    if s.next(0.01 * n):
+        weights.append(s.weight)
+        s.costs(0.02)
+print(*weights)
+`, "0.005 0.005 0.005 0.01 0.0\n0.001\n0.005 0.005 0.005\n1 1 1 1 1 1 2 2 2 2 2 4 8 16\n")
 }

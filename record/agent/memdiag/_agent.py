@@ -773,9 +773,8 @@ class Agent:
         self.thin()
         if self.child or len(self.written) == ENOUGH:
             self.report("started")  # multiprocessing ends its processes without their atexit; others may be killed
-        self.last = work() - start
-        self.spent += self.last + self.torch.ahead
-        self.torch.ahead = 0.0
+        self.last, self.torch.ahead = work() - start + self.torch.ahead, 0.0
+        self.spent += self.last
         self.since, self.ran_before = self.elapsed(), self.ran()
         if self.number:
             _claims.charge(os.path.join(self.dir, _claims.CHILD + str(self.number)), self.took + work() - self.entered)

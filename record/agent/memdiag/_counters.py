@@ -9,7 +9,7 @@ from ._budget import Budget
 
 # What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
 # points there is one each second step, of twice as many each third, … so that a long run's log stays small.
-ALLOWANCE, SHARE, POINTS = 0.05, 0.01, 50_000
+ALLOWANCE, SHARE, POINTS = 0.05, 0.004, 50_000
 # Seconds between writes.
 APART = 1.0
 METERS = "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"

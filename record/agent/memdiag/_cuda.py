@@ -19,10 +19,10 @@ from ._ring import Ring
 
 # What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to
 # list, beside 0.2 ms for the blocks alone; where that is spent, snapshots have blocks alone.
-ALLOWANCE, SHARE = 0.12, 0.01
-# A snapshot long after the one before has the record in any case, where that takes no more than this share of the time between: if there
-# are few snapshots, the record tells when blocks came.
-FAR = 0.1
+ALLOWANCE, SHARE = 0.12, 0.005
+# A snapshot long after the last one with the record has it in any case, where that takes no more than this share of the time between: if
+# there are few snapshots, the record tells when blocks came.
+FAR = 0.01
 # The name of the device of pinned memory, in snapshot.PinnedCounts, too.
 PINNED = "pinned host memory, also in cpu:0"
 # Counts of the allocator's, and what they are called here.
@@ -43,9 +43,9 @@ class Cuda:
         self.backward = Backward()
         self.pinned = False  # there has been pinned memory
         self.ring, self.charged = Ring(_accelerator.EVENTS), 0  # PyTorch's record, and the bytes that we have counted as ours of it
-        # What snapshots with the record cost; whether the next is to have it in any case, and the one that was taken does; and
-        # the seconds that one took.
-        self.records, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), False, True, 0.0
+        # What snapshots with the record cost, and when the last one was; whether the next is to have it in any case, and the one that
+        # was taken does; and the seconds that one took.
+        self.records, self.since, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), 0.0, False, True, 0.0
 
     def begins(self):
         """Whether the program has begun to use a GPU, and nothing is recorded of it yet."""
@@ -137,7 +137,7 @@ class Cuda:
     def look(self):
         """Takes PyTorch's snapshot: with the record where that is cheap enough, or was asked for."""
         begun = work()
-        far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.agent.since)
+        far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.since)
         self.whole, self.asked = not self.gpu.light or self.asked or far or self.records.affords(), False
         self.taken = self.gpu.snapshot(self.whole)
         if self.end is not None:
@@ -192,7 +192,7 @@ class Cuda:
         if not self.whole or not self.gpu.light:
             return 0.0
         self.records.spent += self.took
-        self.records.last = self.took
+        self.records.last, self.since = self.took, self.agent.elapsed()
         return self.took
 
     def allocator_says(self):

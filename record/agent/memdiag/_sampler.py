@@ -6,8 +6,9 @@ PERIODS, HURRIED, DEAR = 8, 3, 2
 # All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
 # rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
 ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.05
-# All three of a program that uses a GPU, whose own record has most of what is to be seen.
-GPU_SHARE = 0.005
+# All three of a program that uses a GPU, whose own record has most of what is to be seen; and the periods where they have cost too much:
+# on an H200 a step of 17 ms takes 14 ms longer if it is recorded.
+GPU_SHARE, GPU_HURRIED = 0.005, 1
 
 
 class Sampler:
@@ -18,7 +19,7 @@ class Sampler:
     before it."""
 
     def __init__(self, allowance, share):
-        self.allowance, self.share, self.all_share, self.near_share = allowance, share, ALL_SHARE, NEAR_SHARE
+        self.allowance, self.share, self.all_share, self.near_share, self.hurried = allowance, share, ALL_SHARE, NEAR_SHARE, HURRIED
         self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
         self.units = 0
         self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
@@ -28,6 +29,7 @@ class Sampler:
     def spare(self):
         """Costs less from now on."""
         self.share = self.all_share = self.near_share = GPU_SHARE
+        self.hurried = GPU_HURRIED
 
     def next(self, elapsed):
         """The weight of the unit that begins; 0 where it is not recorded."""
@@ -65,7 +67,7 @@ class Sampler:
             return
         unit = self.weight * elapsed / self.units
         share = self.all_share if self.weight == 1 else self.share if self.weight < NEAR else self.near_share
-        periods = HURRIED if self.spent > DEAR * (self.allowance + self.share * elapsed) else PERIODS
+        periods = self.hurried if self.spent > DEAR * (self.allowance + self.share * elapsed) else PERIODS
         if self.cost > share * unit and (self.weight == 1 or self.periods >= periods):
             self.weight, self.periods = min(2 * self.weight, 4096), 0
         elif self.cost < self.share * unit / 4 and self.weight > 1:
