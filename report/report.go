@@ -26,6 +26,8 @@ type TextOptions struct {
 	// By is what Show adds live memory up by; "" is BySite. Since is an earlier snapshot for the other groupings; nil for none.
 	By    Grouping
 	Since *snapshot.Snapshot
+	// Source is a file whose lines Show adds live memory up by, in place of call sites; nil for none.
+	Source *Source
 }
 
 // top is how many rows of n to show.

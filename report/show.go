@@ -40,9 +40,12 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p.categories(s, category.Of(s))
 	p.unused(s.Devices, func(d snapshot.Device) bool { return unused(d.Meters) })
 	p.line("")
-	if o.By == BySite || o.By == "" {
+	switch {
+	case o.Source != nil:
+		p.source(s, live, o.Source)
+	case o.By == BySite || o.By == "":
 		p.sites(s, sites, live, headsOf(ages.Findings), o)
-	} else {
+	default:
 		p.groups(s, live, o)
 	}
 	p.ages(s, o.Run)

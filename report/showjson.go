@@ -19,6 +19,7 @@ type showJSON struct {
 	Devices       []showDeviceJSON `json:"devices"`
 	Sites         []showSiteJSON   `json:"sites"`
 	Groups        []groupJSON      `json:"groups,omitempty"` // by operator or module, where that was asked for
+	Source        *sourceJSON      `json:"source,omitempty"` // by line of a file, where that was asked for
 	Ages          *agesJSON        `json:"ages,omitempty"`
 	FirstVerdict  firstVerdictJSON `json:"first_verdict"`
 	History       historyJSON      `json:"history"`
@@ -105,7 +106,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), Moment: momentOf(s), NumSites: len(sites),
-		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Groups: groupsJSONOf(s, o), Notes: append([]string{}, s.Notes...),
+		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Groups: groupsJSONOf(s, o), Source: sourceJSONOf(s, o), Notes: append([]string{}, s.Notes...),
 		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}
 	var live, bare diff.Tally

@@ -17,7 +17,7 @@ func newShowCommand(env *environment) *cobra.Command {
 	text := report.TextOptions{}
 	at := atFlag{auto: true}
 	by := choice{string(report.BySite), []string{string(report.BySite), string(report.ByOperator), string(report.ByModule)}}
-	var since string
+	var since, source string
 	cmd := &cobra.Command{
 		Use:     "show SNAPSHOT | show RUN",
 		GroupID: groupLook,
@@ -33,6 +33,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
   memdiag show my-run
   memdiag show dump_snapshot.pickle --top 20
   memdiag show dump_snapshot.pickle --at peak
+  memdiag show my-run --source train.py
   memdiag show trace_6.json.gz --by module --since trace_2.json.gz`,
 		Args:              takes(1, 1, "snapshot or run"),
 		ValidArgsFunction: completeSnapshot,
@@ -64,11 +65,16 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 					return err
 				}
 			}
-			if err := spare(cmd, output, path); err != nil {
+			if err := spare(cmd, output, path, source); err != nil {
 				return err
 			}
 			if !json {
 				workingFolder().Snapshot(s)
+			}
+			if source != "" {
+				if text.Source, err = readSource(source, s); err != nil {
+					return err
+				}
 			}
 			text.Width, text.Color = env.textShape(output)
 			text.Run = env.runUpTo(s, path)
@@ -89,6 +95,8 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	at.register(cmd)
 	flags.Var(&by, "by", "what live memory is added up by: call site, operator of PyTorch's, or the path of its modules")
 	completeWords(cmd, "by", by.of)
+	flags.StringVar(&source, "source", "", "in place of call sites, show live memory beside the lines of a source `FILE`; a call of another file counts for the line that leads to it")
+	cmd.MarkFlagsMutuallyExclusive("by", "source")
 	flags.StringVar(&since, "since", "", "with --by operator or module, an earlier snapshot to compare with")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
