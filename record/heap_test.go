@@ -687,3 +687,28 @@ func TestWhatTheRecorderTakesIsKnownBesideThreadsThatWait(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, waits, "True\n0\n")
 }
+
+// busy has threads that never wait, so that nothing is known of what the agent takes but what it keeps of its windows.
+const busy = windowsByHand + `import sys
+agent.own.threads = object
+def level():
+    with agent.own:
+        return windows.now()[0]
+text, kept = "\n".join("kept.append([i] * 3)" for _ in range(100)), []
+programs = [compile(text, "program%d.py" % n, "exec") for n in range(_windows.RECENT + 1)]
+level()  # which imports what it needs
+before = level()
+for code in programs:
+    windows.look()
+    for i in range(_windows.LOOKS):
+        exec(code)
+        windows.look()
+more = level() - before - 2 * len(kept)
+print(windows.number, more < 500 or more, agent.own.bytes == sum(map(sys.getsizeof, windows.recent)))
+`
+
+// In a program whose threads never rest, what the agent kept of its windows was the program's growth: 5,000 blocks in one window.
+func TestWhatWindowsFoundIsKnownBesideThreadsThatWork(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, busy, "9 True True\n")
+}

@@ -9,6 +9,7 @@ earlier one. The growth is shared out among them.
 import _tracemalloc
 import collections
 import gc
+import marshal
 import os
 import sys
 import time
@@ -94,9 +95,8 @@ class Windows:
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.size = 0.0  # of a block of Python's allocator, on average in the last window
-        self.stacks = {}  # those of the last windows, which nothing that a window made is kept by
         self.grows = {}  # the lines that grow, as growing returns them
-        self.recent = collections.deque(maxlen=RECENT)  # what has grown in each of the last windows, and fallen at once, what each of malloc's has, and those of a size that there are more of, by stack
+        self.recent = collections.deque(maxlen=RECENT)  # of each of the last windows what changes returned, written down
         self.spans = collections.deque(maxlen=RECENT)  # the steps, or seconds, in which it did
         self.levels = collections.deque(maxlen=RECENT)  # and when they ended, whether steps counted then, and the level
         self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
@@ -249,23 +249,29 @@ class Windows:
         begun = work()
         found = [look if type(look) is dict else read(look) for look in looks]
         self.spent += 0 if steps else work() - begun
-        # All that a window has made goes with it, but copies, of which it is known what they take.
+        changed = changes(found)
+        if self.depth < DEEP and cut_off(changed, self.depth):
+            self.depth, self.wanted = DEEP, True
+            self.agent.own.bytes -= sum(map(sys.getsizeof, self.recent))
+            for of in self.recent, self.spans, self.levels:
+                of.clear()
+            return
+        self.keep(marshal.dumps(changed))
+        del changed  # so that the lists that Python has free are as many before as after
         with self.agent.own:
-            changed = {self.lasting(stack): entry for stack, entry in changes(found).items()}
-            if self.depth < DEEP and cut_off(changed, self.depth):
-                self.depth, self.wanted = DEEP, True
-                for of in self.recent, self.spans, self.levels:
-                    of.clear()
-                return
             self.size = sum(e[1] for e in found[-1].values()) / max(1, sum(e[0] for e in found[-1].values()))
-            self.recent.append(changed)
             self.spans.append(span)
             self.levels.append((ended, steps, self.level or (0, 0)))
             self.number += 1
-            lasting = {stack for changed in self.recent for stack in changed} | self.lines.keys()
-            self.stacks = {stack: same for stack, same in self.stacks.items() if stack in lasting}
             self.grows = self.growing()
             self.vain = 0 if self.grows else self.vain + 1
+
+    def keep(self, changed):
+        """Keeps what has changed in a window. Of bytes it is known what they take, also where the program's threads work meanwhile: as
+        objects, thousands of them, they were said to be its growth."""
+        first = sys.getsizeof(self.recent[0]) if len(self.recent) == RECENT else 0
+        self.recent.append(changed)
+        self.agent.own.bytes += sys.getsizeof(changed) - first
 
     def walk(self, looks):
         """Looks for who holds what lines have made in the window that grew in others before, while it is traced."""
@@ -281,14 +287,6 @@ class Windows:
         lines = {stack: n - counts[0][stack] for stack, n in counts[1].items()}
         self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
         self.spent -= 0 if self.opened else self.walked
-
-    def lasting(self, stack):
-        """A stack that was not made while Python's heap was traced."""
-        same = self.stacks.get(stack)
-        if same is None:
-            same = tuple((f, line) for f, line in stack)
-            self.stacks[same] = same
-        return same
 
     def stop(self):
         self.since = None
@@ -309,7 +307,7 @@ class Windows:
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
         made anew in each round of a loop does."""
         sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
-        for changed in self.recent:
+        for changed in map(marshal.loads, self.recent):
             for stack, (grown, fell, rose, stay) in changed.items():
                 sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
                 falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
@@ -453,7 +451,8 @@ def by_stack(traces):
 
 
 def changes(found):
-    """What has grown from look to look, by stack, as in Windows.recent."""
+    """By stack, what has grown from look to look, and fallen at once, by how much blocks of malloc's have become larger, and how much more there is
+    of the sizes that there are more of."""
     changed = {}
     for stack in set().union(*found):
         *looks, kinds = zip(*(look.get(stack, NONE) for look in found))
