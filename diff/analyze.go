@@ -51,7 +51,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	r := &Result{
 		Rule: o.Rule, First: first, Last: last, Rows: rows,
 		Series: series.Collect(run), Intermediate: n - 2, Comparable: stranger == "",
-		run: run, stranger: stranger, unwatched: unwatched(run), options: o,
+		Refused: run.OutOfMemory(), run: run, stranger: stranger, unwatched: unwatched(run), options: o,
 	}
 	r.unwatched = cmp.Or(r.unwatched, r.emptied())
 	r.Notes = slices.Concat(run.Notes, ended(run), notes(r))

@@ -32,9 +32,10 @@ type Result struct {
 	Findings     []Finding // leaks, then inconclusive, then bounded; what grows fastest first
 	Reserves     []Reserve // devices whose reserved memory grew by itself
 	Notes        []string
-	Known        []string // known leaks of libraries that it shows, or may show, a sentence each
-	NotSeen      []string // what of the run no verdict speaks of, a clause each
-	Intermediate int      // snapshots between First and Last
+	Refused      *snapshot.Snapshot // that tells of the last request for memory that failed; nil for none
+	Known        []string           // known leaks of libraries that it shows, or may show, a sentence each
+	NotSeen      []string           // what of the run no verdict speaks of, a clause each
+	Intermediate int                // snapshots between First and Last
 	// Comparable: the snapshots can be of one process, and do not hold parts of what it
 	// allocated that exclude each other, so that growth is growth. Nothing is called a
 	// leak where they are not.

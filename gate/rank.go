@@ -16,15 +16,16 @@ import (
 
 // Rank is what a gate knows of one rank of a run, or of a process that leaks beside it.
 type Rank struct {
-	Number  int               // snapshot.NoRank in a run without ranks
-	Result  *diff.Result      // nil where the run is too short for one
-	Doubt   string            // why it cannot tell; "" where it can
-	Said    string            // the headline; "" where another's says it
-	Canary  string            // what became of it; "" where none was planted
-	Budgets []budget.Outcome  // of all that are set
-	Double  *baseline.Doubled // nil unless the run is compared with one of half its steps
-	bird    bird              // what became of a canary
-	unread  []string          // what of the run was not read, a sentence each
+	Number  int                // snapshot.NoRank in a run without ranks
+	Result  *diff.Result       // nil where the run is too short for one
+	Doubt   string             // why it cannot tell; "" where it can
+	Said    string             // the headline; "" where another's says it
+	Canary  string             // what became of it; "" where none was planted
+	Budgets []budget.Outcome   // of all that are set
+	Double  *baseline.Doubled  // nil unless the run is compared with one of half its steps
+	bird    bird               // what became of a canary
+	refused *snapshot.Snapshot // that tells of a request for memory that failed; nil for none
+	unread  []string           // what of the run was not read, a sentence each
 }
 
 // bird is what became of a canary.
@@ -46,7 +47,7 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 	if err != nil {
 		return Rank{}, err
 	}
-	r := Rank{Number: snapshot.NoRank, unread: run.Notes}
+	r := Rank{Number: snapshot.NoRank, refused: run.OutOfMemory(), unread: run.Notes}
 	if len(run.Ranks) > 1 && o.AllRanks {
 		r.unread = slices.DeleteFunc(slices.Clone(r.unread), files.OfOneRank) // the others are judged, too
 	}
@@ -165,6 +166,9 @@ func (o Options) checked(run *snapshot.Run, memory snapshot.Bytes) []budget.Outc
 
 // more are the sentences about a rank after its headline.
 func (r *Rank) more() (said []string) {
+	if text := report.OutOfMemory(r.refused); text != "" {
+		said = append(said, text)
+	}
 	for i := range r.Budgets {
 		said = append(said, report.Printable(r.Budgets[i].String()))
 	}

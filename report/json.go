@@ -37,9 +37,11 @@ type resultJSON struct {
 	LeastSample int64         `json:"smallest_leak_sample_bytes,omitempty"`
 	Reserves    []reserveJSON `json:"reserves"`
 	Children    []childJSON   `json:"children,omitempty"`
-	NotSeen     []string      `json:"not_seen"` // what no verdict speaks of
-	Notes       []string      `json:"notes"`
-	Known       []string      `json:"known_leaks,omitempty"` // of libraries
+	// OutOfMemory is the last request for memory that failed; absent where none did.
+	OutOfMemory *refusedJSON `json:"out_of_memory,omitempty"`
+	NotSeen     []string     `json:"not_seen"` // what no verdict speaks of
+	Notes       []string     `json:"notes"`
+	Known       []string     `json:"known_leaks,omitempty"` // of libraries
 }
 
 // childJSON is another process of the command that leaks.
@@ -283,6 +285,9 @@ func JSON(w io.Writer, r *diff.Result) error {
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
 		Intermediate: r.Intermediate, Growth: tallyOf(r.Growth(), r.Uncounted()),
 		Reserves: []reserveJSON{}, Totals: []accountJSON{}, Devices: []changeJSON{}, Findings: []findingJSON{}, Rows: []rowJSON{}, NotSeen: append([]string{}, r.NotSeen...), Notes: append([]string{}, r.Notes...), Known: r.Known,
+	}
+	if r.Refused != nil {
+		out.OutOfMemory = refusedOf(r.Refused, r.Refused.History.Refused)
 	}
 	least := r.Least()
 	if out.LeastSample = int64(least.Sample); r.Series.Axis.Unit == diff.Second {

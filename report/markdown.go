@@ -20,6 +20,10 @@ import (
 func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m := &markdown{}
 	m.line("**%s**", plainMarkdown(Headline(r)))
+	if text := OutOfMemory(r.Refused); text != "" {
+		m.line("")
+		m.line("**%s**", plainMarkdown(upperFirst(text)))
+	}
 	first, last := names(r)
 	m.line("")
 	m.line("%s compared with %s%s, recorded by %s%s.", codeSpan(first), codeSpan(last), between(r), codeSpan(producer(r.Last)), ruleText(r))

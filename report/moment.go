@@ -11,6 +11,7 @@ import (
 func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
 	what, of, lines := momentText(s, shapes)
 	if what == "" {
+		p.outOfMemory(s)
 		return
 	}
 	p.prose("", "  ", p.paint.bold(what)+of)
@@ -18,6 +19,26 @@ func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
 		p.prose("  ", "    ", line)
 	}
 	p.line("")
+}
+
+// outOfMemory writes a failed request of a record that is shown at its end.
+func (p *page) outOfMemory(s *snapshot.Snapshot) {
+	if text := OutOfMemory(s); text != "" {
+		p.prose("", "  ", p.paint.bold(text))
+	}
+}
+
+// OutOfMemory says of a snapshot's record which request for memory failed last, and where; "" where none did, and for nil.
+func OutOfMemory(s *snapshot.Snapshot) string {
+	if s == nil || s.History.Refused == nil {
+		return ""
+	}
+	r := s.History.Refused
+	text := fmt.Sprintf("out of memory on %s: %s was asked for %s, the driver had %s left", deviceName(s.Devices[r.Device]), r.Bytes, askedAt(s, r.Stack), r.Free)
+	if r.Times > 1 {
+		text += fmt.Sprintf("; %s failed there", count(r.Times, "request"))
+	}
+	return text + " (memdiag show --at oom)"
 }
 
 // momentText says which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and
@@ -111,6 +132,7 @@ type momentJSON struct {
 }
 
 type refusedJSON struct {
+	Device string      `json:"device"`
 	Bytes  int64       `json:"requested_bytes"`
 	Free   int64       `json:"driver_free_bytes"`
 	Times  int64       `json:"times"`
@@ -123,10 +145,13 @@ func momentOf(s *snapshot.Snapshot) *momentJSON {
 	if m == nil {
 		return nil
 	}
-	out := &momentJSON{At: m.At.String(), Device: deviceName(s.Devices[m.Device]), Event: m.Event, Events: m.Of, Time: knownTime(m.Time)}
-	if r := m.Refused; r != nil {
-		frames := s.Stacks.Frames(r.Stack)
-		out.Refused = &refusedJSON{Bytes: int64(r.Bytes), Free: int64(r.Free), Times: r.Times, Where: whereOf(frames, "").text(), Frames: framesOf(frames)}
+	return &momentJSON{At: m.At.String(), Device: deviceName(s.Devices[m.Device]), Event: m.Event, Events: m.Of, Time: knownTime(m.Time), Refused: refusedOf(s, m.Refused)}
+}
+
+func refusedOf(s *snapshot.Snapshot, r *snapshot.Refused) *refusedJSON {
+	if r == nil {
+		return nil
 	}
-	return out
+	frames := s.Stacks.Frames(r.Stack)
+	return &refusedJSON{Device: deviceName(s.Devices[r.Device]), Bytes: int64(r.Bytes), Free: int64(r.Free), Times: r.Times, Where: whereOf(frames, "").text(), Frames: framesOf(frames)}
 }

@@ -116,6 +116,9 @@ func pageView(r *diff.Result, about About) *view {
 	}
 	v.State, _ = state(r)
 	v.Lead = lead(r)
+	if text := OutOfMemory(r.Refused); text != "" {
+		v.Moment = []string{text}
+	}
 	v.Facts = factsOf(r)
 	for _, f := range s.leaks {
 		v.Findings = append(v.Findings, findingViewOf(f.in, f.Finding))

@@ -29,6 +29,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 		verdict, rest = text, ""
 	}
 	p.prose("", "  ", strings.TrimSpace(paint(verdict)+" "+rest))
+	p.outOfMemory(r.Refused)
 	first, last := names(r)
 	p.prose("", "  ", fmt.Sprintf("compared: %s with %s%s, recorded by %s%s",
 		first, last, between(r), glue(producer(r.Last)), ruleText(r)))

@@ -351,8 +351,8 @@ type History struct {
 	Events    int64     // allocator events seen in the file
 	First     time.Time // of the oldest event; zero where there is none
 	Last      time.Time
-	LostFrees int64 // frees whose allocation is not in the record
-	Refused   int64 // requests for memory that failed; our own file does not keep it
+	LostFrees int64    // frees whose allocation is not in the record
+	Refused   *Refused // the last request for memory that failed; nil for none. Our own file does not keep it
 	// Process is the one whose record this is, where the snapshot holds nothing but what
 	// was allocated in the record; "" where it holds older blocks as well.
 	Process string

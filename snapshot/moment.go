@@ -82,6 +82,7 @@ type Moment struct {
 
 // Refused is a request for memory that failed.
 type Refused struct {
+	Device int // among Devices
 	Bytes Bytes
 	Free  Bytes // that the driver had left, of this and all other processes
 	Stack StackID

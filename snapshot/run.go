@@ -140,3 +140,13 @@ type SiteCount struct {
 func (r *Run) Is(p *TreeProcess) bool {
 	return r.PID == p.PID && (r.Started == 0 || r.Started == p.Started)
 }
+
+// OutOfMemory is the last snapshot whose record has a request for memory that failed; nil for none.
+func (r *Run) OutOfMemory() *Snapshot {
+	for _, s := range slices.Backward(r.Snapshots) {
+		if s.History.Refused != nil {
+			return s
+		}
+	}
+	return nil
+}

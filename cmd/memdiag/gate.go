@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,7 @@ fails is not judged: the exit code is then 5.`,
 				return err
 			}
 			if !g.job.made || g.job.workload != "" { // else the recording has said so
-				env.talk.next("diff", args...)
+				env.nextOf(args)
 			}
 			return &exitError{code: code}
 		},
@@ -96,6 +97,15 @@ fails is not judged: the exit code is then 5.`,
 	g.files.flags(cmd)
 	g.jobFlags(cmd)
 	return cmd
+}
+
+// nextOf names the command that explains what a gate judged: a run, or one snapshot, which nothing can be compared with.
+func (env *environment) nextOf(args []string) {
+	if info, err := os.Stat(args[0]); err == nil && len(args) == 1 && info.Mode().IsRegular() {
+		env.talk.next("show", args...)
+		return
+	}
+	env.talk.next("diff", args...)
 }
 
 // gateCall is one call of the command.

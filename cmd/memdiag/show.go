@@ -149,7 +149,7 @@ func (f *atFlag) Set(text string) (err error) {
 
 // wanted reports whether a snapshot that was read at its end is to be read at a moment.
 func (f *atFlag) wanted(s *snapshot.Snapshot) bool {
-	if f.auto && s.History.Refused > 0 {
+	if f.auto && s.History.Refused != nil {
 		f.at = snapshot.At{Kind: snapshot.AtOOM}
 	}
 	return f.at != snapshot.At{}

@@ -415,7 +415,7 @@ func (b *builder) snapshot(stacks *snapshot.Stacks) *snapshot.Snapshot {
 	}
 	b.checkPlaces(s)
 	s.Moment = b.moment(s, table)
-	b.history(s)
+	b.history(s, table)
 	for _, device := range slices.Sorted(maps.Keys(b.lives)) {
 		s.Timelines = append(s.Timelines, b.lives[device].timeline(s, device, b.record.stepEnds(), table))
 	}
@@ -507,12 +507,10 @@ func (b *builder) devices() []snapshot.Device {
 }
 
 // history fills in births, steps and the reach of the record.
-func (b *builder) history(s *snapshot.Snapshot) {
+func (b *builder) history(s *snapshot.Snapshot, table *stackTable) {
 	r := &b.record
 	s.History = snapshot.History{Events: r.events, LostFrees: r.lostFrees}
-	for _, o := range r.ooms {
-		s.History.Refused += o.count
-	}
+	s.History.Refused = r.refused(table)
 	if r.last > 0 {
 		s.History.First, s.History.Last = time.UnixMicro(r.first).UTC(), time.UnixMicro(r.last).UTC()
 	}

@@ -194,7 +194,7 @@ func TestAnOutOfMemoryErrorIsAMoment(t *testing.T) {
 	if sites := s.Sites(); len(sites) != 1 || s.Stacks.Frames(sites[0].Stack)[0].File != "model.py" {
 		t.Errorf("%+v", sites)
 	}
-	if at, err := decode(text, snapshot.At{}); err != nil || at.Devices[0].Meters.Allocated != 0 || at.History.Refused != 1 || at.Moment != nil {
+	if at, err := decode(text, snapshot.At{}); err != nil || at.Devices[0].Meters.Allocated != 0 || at.History.Refused == nil || at.History.Refused.Times != 1 || at.Moment != nil {
 		t.Errorf("at the end: %+v, %v", at, err)
 	}
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,24 @@ type oom struct {
 	count, time     int64
 	requested, free uint64
 	stack           uint32
+}
+
+func (o oom) of(device int, table *stackTable) *snapshot.Refused {
+	return &snapshot.Refused{Device: device, Bytes: snapshot.Bytes(min(o.requested, maxBytes)), Free: snapshot.Bytes(min(o.free, maxBytes)), Stack: table.stack(o.stack), Times: o.count}
+}
+
+// refused is the request of all devices that failed last; nil for none.
+func (r *record) refused(table *stackTable) *snapshot.Refused {
+	last := -1
+	for _, device := range slices.Sorted(maps.Keys(r.ooms)) {
+		if last < 0 || r.ooms[device].time > r.ooms[last].time {
+			last = device
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	return r.ooms[last].of(last, table)
 }
 
 func (r *record) init() {

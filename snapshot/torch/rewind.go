@@ -332,7 +332,7 @@ func (b *builder) moment(s *snapshot.Snapshot, table *stackTable) *snapshot.Mome
 		out.Time = time.UnixMicro(best.time).UTC()
 	}
 	if o, ok := b.record.ooms[device]; ok && b.moments.at.Kind == snapshot.AtOOM {
-		out.Refused = &snapshot.Refused{Bytes: snapshot.Bytes(min(o.requested, maxBytes)), Free: snapshot.Bytes(min(o.free, maxBytes)), Stack: table.stack(o.stack), Times: o.count}
+		out.Refused = o.of(device, table)
 	}
 	return out
 }

@@ -98,7 +98,6 @@ device 1: [812 1024 1024 1024]
 	wantNotes := []string{
 		"1 of 6 live blocks (512 B) has no stack: older than the recording, or it was without stacks",
 		"1 free has no allocation in the record: older blocks than the recording, or its oldest events were overwritten",
-		"device 0 ran out of memory 1 time, last when 1.00 TiB was asked for and 3.00 MiB was free",
 	}
 	if diff := cmp.Diff(wantNotes, s.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
