@@ -156,6 +156,24 @@ func TestFreeTuplesThatPythonKeepsAreNoGrowth(t *testing.T) {
 	agentProgram(t, freed, "True True\nTrue\nTrue\n")
 }
 
+// reused has free lists and dictionaries, and makes others while Python's heap is traced.
+const reused = windowsByHand + `
+import _tracemalloc
+lists, dicts = [[] for _ in range(200)], [{} for _ in range(200)]
+del lists, dicts
+windows.start()
+kept = [[[1], {2: 3}] for _ in range(5)]
+print(all(_tracemalloc._get_object_traceback(obj) for pair in kept for obj in (pair, *pair)))
+windows.stop()
+print(windows.free)
+`
+
+// What a list or dictionary was made of may be free from before the window: its line was seen by the list's table alone, and nobody held it.
+func TestAWindowTellsWhereListsAreMade(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, reused, "True\n()\n")
+}
+
 // overdrawn has a step that takes too long while it is traced, and growth of which one line made next to nothing.
 const overdrawn = windowsByHand + `import _tracemalloc
 agent.programs, agent.canary = lambda: 1.0, None

@@ -607,6 +607,35 @@ func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
 	agentProgram(t, again, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\natexit list 50\natexit list 50\n")
 }
 
+// tables has lines whose blocks are no objects, and a set of which a walk in a window sees a part.
+const tables = `
+import _tracemalloc, tracemalloc, types
+from memdiag import _holders
+class Pair:
+    __slots__ = ("first",)
+buffer, pairs = [], {Pair() for _ in range(5000)}
+tracemalloc.start(1)
+def grow():
+    buffer.extend([1] * 400)
+    for _ in range(3):
+        pairs.add(Pair())
+grow()
+lines = {_holders.shortened(trace[2]): 3 for trace in _tracemalloc._get_traces() if trace[2][0][0] == __file__}
+search = _holders.Search(None, None)
+search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+                                     heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
+search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
+for stack, n in lines.items():
+    search.walk({}, {}, {stack: n}, 30, _holders.NEW)
+print(_holders.NAMELESS in [path for _, (path, *_) in search.lines.values()])
+`
+
+// A list that a variable has became longer, and no name was said to lead to it: what the line had made was its table.
+func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, tables, "False\n")
+}
+
 // passing has a variable that has another container in each step, as long as the last one's.
 const passing = `
 import types

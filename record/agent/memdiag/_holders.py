@@ -26,6 +26,7 @@ from ._items import LEAST, Containers, described, objects_of
 from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
 from ._lines import Lines
 from ._longer import Ways
+from ._objects import of_other_types
 from ._places import ITEMS, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
 from ._windows import DEEP, shortened
@@ -54,6 +55,8 @@ UNSEEN, GRAPH = "", "graph"
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 # What is so many steps from a name at most is looked at before new things that variables have.
 NEAR = 3
+# Generations of the collector's that have what was made in a window.
+YOUNG = 0, 1
 # So deep at most lies a container that a variable has by another object in each step.
 SHALLOW = 2
 # Items of a container that tell whether it is as new as they are. To ask of one that is takes 0.1 ms.
@@ -319,7 +322,7 @@ class Search:
             if lines and _tracemalloc.is_tracing():
                 before, self.exits = self.exits, exits()
                 nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())
-                for stack in lines.keys() - walk.line_hits.keys() if walk.reached else ():
+                for stack in walk.unreached(lines.keys() - walk.line_hits.keys()) if walk.reached else ():
                     if stack not in self.lines or self.lines[stack][1][0] == NAMELESS:
                         self.lines[stack] = self.agent.step, nameless
 
@@ -435,6 +438,17 @@ class Walk(Roots):
     def held_lines(self):
         """The lines with enough objects found."""
         return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
+
+    def unreached(self, stacks):
+        """Those of these stacks of which the collector has a new object that nothing which was reached refers to. Most that a line
+        makes may be no objects, as the tables of lists; and of a large set the walk has seen a part."""
+        found = set()
+        for obj in itertools.chain(*(of_other_types(tuple, gc.get_objects, young) for young in YOUNG)) if stacks else ():
+            if id(obj) not in self.seen:
+                stack = self.line(obj)
+                if stack in stacks and stack not in found and self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
+                    found.add(stack)
+        return found
 
     def push(self, obj, parent, label, kind="", place=None):
         t = type(obj)

@@ -18,3 +18,10 @@ def of_types(kinds, find, *args):
     each = map(map, repeat(operator.is_), map(map, repeat(type), copies), map(repeat, kinds))
     chosen = map(reduce, [partial(map, operator.or_)], [each])
     return list(chain.from_iterable(map(compress, copies, chosen)))
+
+
+def of_other_types(kind, find, *args):
+    """Those of other types, as above."""
+    copies = chain.from_iterable(map(tee, starmap(find, [args])))
+    chosen = map(map, [operator.is_not], map(map, [type], copies), [repeat(kind)])
+    return list(chain.from_iterable(map(compress, copies, chosen)))

@@ -66,6 +66,8 @@ DIPS = 3
 FREE, LENGTHS = 2000, 19
 ALL_FREE = FREE * LENGTHS - 32  # to count them uses some
 SEVERAL = 100  # that are made at once to count them
+# Lists and dictionaries that are free and that Python keeps, of each.
+KEPT = 80
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
@@ -108,6 +110,7 @@ class Windows:
         self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
+        self.free = ()  # lists and dictionaries that were free before it
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
@@ -236,6 +239,7 @@ class Windows:
         self.figures = self.malloc()
         self.began = time.monotonic(), time.process_time() if self.opened is None else self.agent.programs()
         self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
+        self.free = free(lambda: []), free(lambda: {})
         _tracemalloc.start(self.depth)
         if self.opened is None:
             self.due = self.began[0] + self.apart
@@ -292,6 +296,7 @@ class Windows:
         self.since = None
         if self.began is not None:
             _tracemalloc.stop()
+            self.free = ()
             took = time.monotonic() - self.began[0]
             if self.opened is None:
                 cost = time.process_time() - self.began[1]
@@ -488,6 +493,17 @@ def shortened(stack):
     if own is None:
         own = len(stack) - TORCH_DEPTH + CALLED
     return stack[max(0, own - CALLED):]
+
+
+def free(make):
+    """Free objects that Python keeps and makes others of: nothing tells of one that the program takes in a window where it was made."""
+    taken = []
+    for _ in range(KEPT):
+        count = gc.get_count()[0]
+        taken.append(make())
+        if gc.get_count()[0] != count:  # the collector had not counted it before
+            break
+    return taken
 
 
 def free_tuples():
