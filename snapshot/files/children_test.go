@@ -84,6 +84,30 @@ func TestAProcessHasOneRole(t *testing.T) {
 	}
 }
 
+// Without run.json the children and the processes of a run were passed over without a word: what leaked in one passed the gate.
+func TestARunWithoutItsInfoHasItsProcesses(t *testing.T) {
+	for name, gone := range map[string][]string{
+		"run.json":            {"run.json"},
+		"run.json and tables": {"run.json", "processes.csv", "host.csv"},
+		"run.json and children": {"run.json", "snapshot_t9_child1.json", "snapshot_t10_child1.json", "snapshot_t11_child1.json",
+			"snapshot_t9_child12.json", "snapshot_t10_child12.json", "snapshot_t11_child12.json"},
+	} {
+		dir := childrenRun(t, true)
+		for _, file := range gone {
+			if err := os.Remove(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run, err := OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Children) == 0 && run.Tree == nil || !run.Partial || !slices.Contains(run.Notes, filepath.Join(dir, "run.json")+": it is gone; what else the run has is read") {
+			t.Errorf("without %s: %d children, %v, %q", name, len(run.Children), run.Tree, run.Notes)
+		}
+	}
+}
+
 func TestARunWhoseProcessesAreNotReadIsPartial(t *testing.T) {
 	for _, c := range []struct {
 		name, processes, host string // "" for no such file

@@ -1,12 +1,14 @@
 package files
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/processes"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -41,6 +43,10 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	f := &Folder{path: path, opener: o, names: newNamePatterns(), about: snapshot.Run{Path: path}, ofRank: make(map[int][]string)}
 	if f.own, err = readInfo(&f.about, rundir.InfoName); err != nil {
 		return nil, err
+	}
+	if !f.own && recorded(path) {
+		f.own, f.about.Partial = true, true
+		f.about.Notes = append(f.about.Notes, filepath.Join(path, rundir.InfoName)+": it is gone; what else the run has is read")
 	}
 	if f.list, err = listFiles(path, f.own, f.names); err != nil {
 		return nil, err
@@ -79,6 +85,34 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	slices.Sort(f.ranks)
 	slices.Sort(f.ruined)
 	return f, nil
+}
+
+// recorded reports whether a folder without run.json is of a recorded command: it has a table of the command's processes, or
+// snapshots of one that was recorded beside the run's own. Else these would be passed over without a word.
+func recorded(path string) bool {
+	entries, _ := os.ReadDir(path) // what cannot be read is said by who lists the files
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		name := e.Name()
+		switch stem, ending, _ := strings.Cut(name, "."); {
+		case rundir.ChildOf(name) > 0 && rundir.IsRecordedSnapshot(name):
+			return true
+		case ending == "csv" && (strings.HasPrefix(stem, "host") || strings.HasPrefix(stem, "processes")):
+			return isTable(filepath.Join(path, name))
+		}
+		return false
+	})
+}
+
+// isTable reports whether a file begins as a table of processes.
+func isTable(path string) bool {
+	f, _, err := openRegular(path)
+	if err != nil {
+		return false
+	}
+	head := make([]byte, len("time_us,p"))
+	_, err = io.ReadFull(f, head)
+	_ = f.Close()
+	return err == nil && processes.Detect(head)
 }
 
 // unnamed reports whether a run was recorded, as other files or its snapshots tell, and run.json does not say of
