@@ -77,6 +77,9 @@ func newFlameTree(p *Profile) *flameTree {
 		}
 		headline, own := p.heads.of(s.Device, s.Hash, s.Frames), frame.Own(s.Frames)
 		calls := drawnCalls(s.Frames)
+		if p.Inverted {
+			slices.Reverse(calls)
+		}
 		for _, j := range calls[:min(maxFlameDepth, len(calls))] {
 			enter(boxKey{frame: s.Frames[j]})
 			at.library = at.library && !own(s.Frames[j])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -25,8 +26,11 @@ func Folded(w io.Writer, p *Profile) error {
 		if several {
 			calls = append(calls, deviceName(s.Device))
 		}
-		for j := len(s.Frames) - 1; j >= 0; j-- {
-			calls = append(calls, frameLabel(s.Frames[j]))
+		for _, f := range slices.Backward(s.Frames) {
+			calls = append(calls, frameLabel(f))
+		}
+		if p.Inverted {
+			slices.Reverse(calls[len(calls)-len(s.Frames):])
 		}
 		if len(s.Frames) == 0 {
 			calls = append(calls, Printable(s.Label))

@@ -21,6 +21,7 @@ type Profile struct {
 	Samples []Sample
 	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
 	Taken, Since snapshot.Mark
+	Inverted     bool               // stacks are drawn from the allocating call outwards
 	Uncounted    bool               // the profiler told bytes alone: counts of blocks mean nothing
 	Snapshot     *snapshot.Snapshot // that it is of; nil for a growth
 

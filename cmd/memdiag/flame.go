@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,8 @@ import (
 
 func newFlameCommand(env *environment) *cobra.Command {
 	var output string
-	rate := false
+	var focus, hide string
+	rate, tree, invert := false, false, false
 	options := report.FlameOptions{}
 	cmd := &cobra.Command{
 		Use:     "flame [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
@@ -23,15 +25,42 @@ func newFlameCommand(env *environment) *cobra.Command {
 		Short:   "draw memory by stack: of one snapshot, or the growth between two",
 		Long: `Draws a flamegraph: of one snapshot's live memory, or of the growth from the
 first snapshot to the last, or its rate. The SVG opens in any browser, and is
-zoomed, searched and walked by keyboard without a server.`,
+zoomed, searched and walked by keyboard without a server. --tree prints the same
+as a tree of calls.`,
 		Example: `  memdiag flame snapshot_0 snapshot_50
   memdiag flame my-run --rate
+  memdiag flame my-run --tree --focus optimizer
+  memdiag flame my-run --invert --hide site-packages
   memdiag flame my-run -o growth.pb.gz   # for go tool pprof`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			selected := report.Selection{Invert: invert}
+			for _, e := range []struct {
+				of       **regexp.Regexp
+				flag, is string
+			}{{&selected.Focus, "focus", focus}, {&selected.Hide, "hide", hide}} {
+				if e.is == "" {
+					continue
+				}
+				expression, err := regexp.Compile(e.is)
+				if err != nil {
+					return usagef(cmd, "--%s: %v", e.flag, err)
+				}
+				*e.of = expression
+			}
 			write, err := flameFormat(cmd, output, options)
 			if err != nil {
 				return err
+			}
+			if tree {
+				output = "-"
+				write = func(w io.Writer, p *report.Profile) error {
+					o := report.TextOptions{}
+					o.Width, o.Color = env.textShape(output)
+					return report.Tree(w, p, o)
+				}
+			} else if invert && strings.HasSuffix(output, ".pb.gz") {
+				return usagef(cmd, "--invert: a .pb.gz is not inverted; pprof draws it from either end")
 			}
 			run, err := env.openRun(args)
 			if err != nil {
@@ -48,6 +77,9 @@ zoomed, searched and walked by keyboard without a server.`,
 			if err != nil {
 				return err
 			}
+			if !profile.Select(selected) && focus != "" {
+				return usagef(cmd, "--focus %s: no stack that is drawn has such a call", focus)
+			}
 			if err := env.result(output, strings.HasSuffix(output, ".pb.gz"), func(w io.Writer) error { return write(w, profile) }); err != nil {
 				return err
 			}
@@ -62,6 +94,11 @@ zoomed, searched and walked by keyboard without a server.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
 	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")
+	flags.StringVar(&focus, "focus", "", "draw only stacks with a call that matches this `REGEXP`, as \"function (file:line)\"")
+	flags.StringVar(&hide, "hide", "", "leave out calls that match this `REGEXP`")
+	flags.BoolVar(&invert, "invert", false, "draw stacks from the allocating call outwards")
+	flags.BoolVar(&tree, "tree", false, "print a tree of calls, and write no file")
+	cmd.MarkFlagsMutuallyExclusive("tree", "output")
 	flags.StringVar(&options.Title, "title", "", "the flamegraph's title")
 	return cmd
 }
