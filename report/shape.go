@@ -103,12 +103,9 @@ func shownParts(d snapshot.Device, parts []part) []part {
 // unsplitOf is what live blocks of segments have beyond their rounded requests.
 func unsplitOf(s *snapshot.Snapshot, segments []*snapshot.Segment) snapshot.Bytes {
 	var sum snapshot.Bytes
-	if s.Blocks.Count != nil {
-		return 0
-	}
 	for _, seg := range segments {
 		for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
-			if asked := s.Blocks.Requested[b]; s.Blocks.State[b] == snapshot.Live && asked > 0 {
+			if asked := s.Blocks.Requested[b]; (s.Blocks.Count == nil || s.Blocks.Count[b] == 1) && s.Blocks.State[b] == snapshot.Live && asked > 0 {
 				sum += max(0, s.Blocks.Size[b]-(asked+requestUnit-1)/requestUnit*requestUnit)
 			}
 		}

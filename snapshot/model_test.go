@@ -130,6 +130,27 @@ func TestSitesAddUpTotalsOfBlocks(t *testing.T) {
 	}
 }
 
+func TestBlocksOfAGPUBesideTotalsOfTheProcessStayAsTheyAre(t *testing.T) {
+	s := &Snapshot{Devices: []Device{{Kind: CUDA}, {Kind: Items}}, Segments: []Segment{{Device: 0, NumBlocks: 2}, {Device: 1, NumBlocks: 1}}}
+	s.Blocks = Blocks{
+		Segment: []int32{0, 0, 1}, Address: []uint64{512, 1024, 7}, Requested: make([]Bytes, 3), Size: []Bytes{512, 1024, 0},
+		State: []State{Live, Live, Live}, Stack: make([]StackID, 3),
+	}
+	hashes := func() (out []Hash) {
+		for _, site := range s.Sites() {
+			if site.Device == 0 {
+				out = append(out, site.Hash)
+			}
+		}
+		return out
+	}
+	alone := hashes()
+	s.Blocks.Count = []int64{1, 1, 40}
+	if got := hashes(); len(alone) != 2 || !slices.Equal(got, alone) {
+		t.Errorf("sites without a stack are %v beside a total, and %v without", got, alone)
+	}
+}
+
 func TestSitesGroupLiveBlocksOnly(t *testing.T) {
 	s := &Snapshot{Stacks: NewStacks(), Devices: []Device{{Kind: CUDA}}, Segments: []Segment{{NumBlocks: 5, Pool: SmallPool}}}
 	f := s.Stacks.InternFrames([]Frame{{"f", "a.py", 1}})

@@ -82,14 +82,15 @@ func (s *Snapshot) Sites() []Site {
 			}
 			at = *slot
 		} else {
-			key := unseen{seg.Device, seg.Pool, seg.Stream, seg.Private, s.Blocks.Size[i]}
-			if s.Blocks.Count != nil {
+			key := unseen{seg.Device, seg.Pool, seg.Stream, seg.Private, s.Blocks.Size[i] / Bytes(s.Blocks.CountOf(i))}
+			// A snapshot of several devices may have totals of one only. What a place is known of is of one size.
+			if s.Blocks.Count != nil && (s.Devices[seg.Device].Kind.InProcess() || s.Blocks.Address[i] == 0) {
 				key.size = Unknown
 			}
 			if at = byUnseen[key]; at == 0 {
 				label := key.label()
 				hash := Hash(xxhash.Sum64String(label))
-				if s.Blocks.Count != nil || s.Devices[seg.Device].Kind == CPU {
+				if key.size == Unknown || s.Devices[seg.Device].Kind == CPU {
 					label = key.blocks() // neither totals nor the CPU have pools or streams
 				}
 				sites = append(sites, Site{SiteKey: SiteKey{seg.Device, hash}, Label: label})

@@ -18,12 +18,13 @@ type sizeOnDevice struct {
 // at their mark or the nearest other. A recorder that watches some steps knows the stack of a size
 // only as long as a block of such a step is alive, and what it knew before and knows again has not
 // gone meanwhile. Where it counts what lives, as it does if it has blocks without a stack, what it counts
-// with a block of the step that has just ended is older. Of several stacks it is the one with most
+// with a block of the step that has just ended is older. An allocator's own record lists each block, and nothing is
+// counted of it. Of several stacks it is the one with most
 // blocks. The first snapshot and the last, which are compared row by row, stay as they are: of what the last has
 // without a stack as many stay without one at every mark.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	makers := make([]map[sizeOnDevice]SiteKey, len(snapshots))
-	counts := false
+	counts, counted := false, make(map[DeviceID]bool)
 	for at, snap := range snapshots {
 		b := &snap.Blocks
 		if b.Count == nil || b.BirthStep == nil {
@@ -31,6 +32,11 @@ func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 		}
 		counts = counts || slices.ContainsFunc(b.Stack, func(id snapshot.StackID) bool { return id == snapshot.NoStack })
 		makers[at] = makersOf(snap)
+		for row, n := range b.Count {
+			if d := snap.Devices[snap.Segments[b.Segment[row]].Device]; n > 1 || d.Kind.InProcess() {
+				counted[DeviceOf(d)] = true
+			}
+		}
 	}
 	if !counts {
 		return
@@ -39,6 +45,9 @@ func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	for at := 1; at < len(snapshots)-1; at++ {
 		stay := maps.Clone(last)
 		for _, site := range snapshots[at].Sites() {
+			if !counted[DeviceOf(snapshots[at].Devices[site.Device])] {
+				continue
+			}
 			for _, row := range site.Rows {
 				s.attributeRow(makers, at, snapshots[at], &site, int(row), stay)
 			}

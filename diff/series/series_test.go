@@ -18,3 +18,30 @@ func TestABlockIsComparedByWhatWasAskedForBesideTotals(t *testing.T) {
 		t.Errorf("rounding %v, want 508, of the one block alone", s.rounding)
 	}
 }
+
+// Where a CPU's tensors are counted, what has no stack is given to the line that made most of its size. A GPU's blocks are not.
+func TestAGPUsBlocksWithoutAStackStayThatBesideACPUThatIsCounted(t *testing.T) {
+	stacks := snapshot.NewStacks()
+	line := stacks.InternFrames([]snapshot.Frame{{Function: "f", File: "a.py", Line: 1}})
+	at := func(step int64, without int) *snapshot.Snapshot {
+		s := &snapshot.Snapshot{Stacks: stacks, Mark: snapshot.Mark{Step: step}, Devices: []snapshot.Device{{Kind: snapshot.CUDA}, {Kind: snapshot.CPU}},
+			Segments: []snapshot.Segment{{Device: 0}, {Device: 1}}}
+		add := func(segment int32, stack snapshot.StackID, count int64) {
+			b := &s.Blocks
+			b.Segment, b.Address, b.Size, b.Requested = append(b.Segment, segment), append(b.Address, 512), append(b.Size, 512), append(b.Requested, 512)
+			b.State, b.Stack, b.BirthStep, b.Count = append(b.State, snapshot.Live), append(b.Stack, stack), append(b.BirthStep, snapshot.NoStep), append(b.Count, count)
+		}
+		add(0, line, 1)
+		for range without {
+			add(0, snapshot.NoStack, 1)
+		}
+		add(1, line, 2)
+		return s
+	}
+	s := Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{at(1, 0), at(2, 3), at(3, 0)}})
+	for _, site := range s.Sites {
+		if site.key.Device.Kind == snapshot.CUDA && site.key.Hash == stacks.Hash(line) && site.Blocks[1] != 1 {
+			t.Errorf("the line has %d blocks, want 1", site.Blocks[1])
+		}
+	}
+}
