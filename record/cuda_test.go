@@ -450,9 +450,12 @@ def backward(): b.called(sys._getframe(0))
 def step(): backward()
 own = {"filename": _backward.__file__, "line": 1, "name": "__torch_dispatch__"}
 user = {"filename": "train.py", "line": 7, "name": "step"}
+when = 0
 def taken(*frames):
+    global when
+    when += 1
     blocks = [{"address": i, "requested_size": 100 + i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
-    events = [{"action": a, "size": 100, "frames": list(f)} for a in ("alloc", "free_completed") for f in frames] + [{"action": "snapshot"}]
+    events = [{"action": a, "addr": 900 + i, "size": 100, "time_us": when, "frames": list(f)} for a in ("alloc", "free_completed") for i, f in enumerate(frames)] + [{"action": "snapshot"}]
     return {"segments": [{"blocks": blocks}], "device_traces": [events]}
 def told(*frames):
     t = taken(*frames)
@@ -478,11 +481,11 @@ step()
 t = taken([], [])
 b.complete({"segments": t["segments"], "device_traces": []}, False)
 print([x["frames"] for x in t["segments"][0]["blocks"]])  # the program has ended the record
-t = taken([], [], [])
+t = taken([], [], [], [user])
 b.complete(t)
 print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # and has begun it again
-t = taken([], [], [], [], [])
-b.complete(t, True, 104)
+t = taken([], [], [], [user], [], [])
+b.complete(t, True, 105)
 print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # the last one is a workspace
 `, `[[], ['step'], [], ['step'], [], ['step']]
 [[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
@@ -490,8 +493,8 @@ print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # the last one is
 2 ['backward', 'step']
 2 ['<module>']
 [[], []]
-[0, 0, 3]
-[0, 0, 3, 3, 0]
+[0, 0, 3, 1]
+[0, 0, 3, 1, 3, 0]
 `)
 }
 

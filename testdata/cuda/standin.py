@@ -4,13 +4,15 @@ PyTorch is the real one. What it asks of CUDA's allocator, below its own Python 
 allocator's rules: storages lie in blocks of segments, by PyTorch's rules for sizes, in pools by stream, size and use_mem_pool; what is
 freed is pending up to the next sweep. Pinned and other CPU memory is the program's by pin_memory, cpu and from_numpy.
 
-PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True has segments grow. STANDIN_LIMIT is the GPU's memory in bytes. STANDIN_KIND=mps
-has tensors lie on an accelerator without such an allocator. With STANDIN_PINNED=counts pinned memory has no record, as before
-PyTorch 2.14. If memdiag does what would wait for the GPU, the program ends with 97.
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True has segments grow. STANDIN_LIMIT is a GPU's memory in bytes, of which there are
+STANDIN_DEVICES. STANDIN_KIND=mps has tensors lie on an accelerator without such an allocator. With STANDIN_PINNED=counts pinned memory
+has no record, as before PyTorch 2.14. If memdiag does what would wait for the GPU, or asks for it before the program has used it or in a
+forked child, the program ends with 97. In such a child all that is made is the CPU's.
 """
 
 import bisect
 import collections
+import contextlib
 import importlib.machinery
 import os
 import runpy
@@ -24,13 +26,14 @@ OFTEN = 200  # storages between two sweeps
 SIDE = 16  # one storage in so many is made on another stream
 EXPANDS = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get("PYTORCH_ALLOC_CONF", "")
 LIMIT = int(os.environ.get("STANDIN_LIMIT") or 1 << 50)
+DEVICES = int(os.environ.get("STANDIN_DEVICES") or 1)
 KIND = os.environ.get("STANDIN_KIND") or "cuda"
 COUNTS = os.environ.get("STANDIN_PINNED") == "counts"
 # An event of the record, which is a ring: action, address, size, time, stack, stream, metadata. It is as large as PyTorch's.
 EVENT = struct.Struct("<BQQQIII99x")
 # Bytes that PyTorch has for a stack, for each of its frames, and for what is stamped on an event.
 STACK, FRAME, STAMP = 200, 16, 33
-ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "oom", "snapshot"
+ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "segment_free", "oom", "snapshot"
 WAITED = 97
 # memdiag doctor has the losses read in its runs.
 LOSSES = '"losses":true' in os.environ.get("MEMDIAG_AGENT", "")
@@ -69,7 +72,7 @@ class Block:
 
 class Segment:
     def __init__(self, address, size, pool):
-        self.address, self.size, self.pool, self.blocks = address, size, pool, []
+        self.address, self.size, self.pool, self.device, self.blocks = address, size, pool, pool[-1], []
 
 
 class Ring:
@@ -94,7 +97,9 @@ class Ring:
 class Allocator:
     def __init__(self, torch):
         self.torch, self.segments = torch, []
-        self.ring = self.host_ring = None
+        self.rings = self.host_ring = self.context = None  # the first by device
+        self.pid = None  # of the process that uses the GPU, once it does
+        self.lock = threading.RLock()
         self.stacks, self.numbers, self.frames = [()], {(): 0}, {}
         self.texts, self.metadata = [""], threading.local()
         self.live, self.pending = {}, []  # by StorageImpl
@@ -104,18 +109,18 @@ class Allocator:
         self.next, self.made, self.skipped, self.observers = 0x7F0000000000, 0, (), []
         self.private = threading.local()
         self.backward = False  # the last stack was within one
-        self.counts, self.peak = collections.Counter(), 0
+        self.counts = collections.Counter()  # by device and name
 
     # The record.
 
-    def event(self, action, address, size, stack=0, stream=0):
-        if self.ring is not None and action not in self.skipped:
+    def event(self, action, device, address, size, stack=0, stream=0):
+        if self.rings is not None and action not in self.skipped:
             stamp = 0 if self.backward else getattr(self.metadata, "number", 0)
-            self.ring.add(len(self.stacks[stack]), ACTIONS.index(action), address, size, int(time.time() * 1e6), stack, stream, stamp)
+            self.rings[device].add(len(self.stacks[stack]), ACTIONS.index(action), address, size, int(time.time() * 1e6), stack, stream, stamp)
 
     def trace(self, ring):
         for action, address, size, when, stack, stream, text in ring or ():
-            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": stream, "time_us": when, "frames": list(self.stacks[stack]),
+            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": stream, "time_us": when, "frames": list(self.stacks[stack]) if self.context != "state" else [],
                    "compile_context": "N/A", "user_metadata": self.texts[text], "pool_id": (0, 0)}
 
     def stack(self):
@@ -136,14 +141,27 @@ class Allocator:
         return number
 
     def record(self, enabled, context="all", stacks="all", max_entries=sys.maxsize, clear=False, compiled=False, annotations=False, skip=(), pinned=False, cuda=True):
-        self.skipped = tuple(skip)
-        self.ring = Ring(min(max_entries, 1 << 20)) if enabled and cuda else None
+        self.skipped, self.context = tuple(skip), context
+        self.touched()
+        self.rings = [Ring(min(max_entries, 1 << 20)) for _ in range(DEVICES)] if enabled and cuda else None
         self.host_ring = Ring(min(max_entries, 1 << 20)) if enabled and pinned else None
 
     def stamp(self, text):
         if self.texts[getattr(self.metadata, "number", 0)] != text:
             self.metadata.number = len(self.texts)
             self.texts.append(text)
+
+    def used(self):
+        return self.pid == os.getpid()
+
+    def touched(self):
+        """What may be asked of the GPU by a process that uses it, and by no other."""
+        caller = sys._getframe(1)
+        while caller is not None and caller.f_globals.get("__name__", "").split(".")[0] != "memdiag":
+            caller = caller.f_back
+        if caller is not None and not self.used():
+            os.write(2, b"the stand-in: %s:%d asks for a GPU that this process does not use\n" % (caller.f_globals["__name__"].encode(), caller.f_lineno))
+            os._exit(WAITED)
 
     # Storages come and go.
 
@@ -156,10 +174,10 @@ class Allocator:
         """Frees what nobody has any more; what was freed at the sweep before can be used again."""
         for block in self.pending:
             self.release(block)
-            self.event("free_completed", block.address, block.asked, stream=block.segment.pool[0])
+            self.event("free_completed", block.segment.device, block.address, block.asked, stream=block.segment.pool[0])
         self.pending = []
         for block in self.expired(self.live):
-            self.event("free_requested", block.address, block.asked, stream=block.segment.pool[0])
+            self.event("free_requested", block.segment.device, block.address, block.asked, stream=block.segment.pool[0])
             block.state = "active_pending_free"
             self.pending.append(block)
         for block in self.expired(self.cpu):
@@ -171,27 +189,37 @@ class Allocator:
     def known(self, table, address):
         return address in table and not self.torch.UntypedStorage._expired(address)
 
-    def add(self, storage):
+    def add(self, storage, device):
+        with self.lock:
+            self.added(storage, device)
+
+    def added(self, storage, device):
         address, size = storage._cdata, storage.nbytes()
         if not size or self.known(self.live, address) or self.known(self.cpu, address):
             return
-        if getattr(self.private, "cpu", False):
+        self.pid = self.pid or os.getpid()
+        if getattr(self.private, "cpu", False) or not self.used():
             self.cpu[storage._weak_ref()] = None
             return
         self.made += 1
         if self.made % OFTEN == 0:
             self.sweep()
-        block = self.take(size)
+        block = self.take(size, device)
         block.state, block.asked = "active_allocated", size
-        block.stack = self.stack() if self.ring is not None else 0
+        block.stack = self.stack() if self.rings is not None and self.context else 0
         self.live[storage._weak_ref()] = block
-        self.event("alloc", block.address, size, block.stack, block.segment.pool[0])
-        self.counts["allocated"] = sum(b.size for b in self.live.values()) if self.made % 64 == 0 else self.counts["allocated"] + block.size
-        self.peak = max(self.peak, self.counts["allocated"])
+        self.event("alloc", device, block.address, size, block.stack, block.segment.pool[0])
+        counts = self.counts
+        counts[device, "made"] += 1
+        counts[device, "now"] = self.now(device) if self.made % 64 == 0 else counts[device, "now"] + block.size
+        counts[device, "peak"] = max(counts[device, "peak"], counts[device, "now"])
 
-    def take(self, size):
+    def now(self, device):
+        return sum(b.size for b in self.live.values() if b.segment.device == device)
+
+    def take(self, size, device):
         rounded = -(-size // ROUND) * ROUND
-        pool = 7 * (self.made % SIDE == 0), rounded <= 1 << 20, getattr(self.private, "id", (0, 0))
+        pool = 7 * (self.made % SIDE == 0), rounded <= 1 << 20, getattr(self.private, "id", (0, 0)), device
         idle = self.idle[pool]
         i = bisect.bisect_left(idle, (rounded,))
         if i == len(idle):
@@ -209,20 +237,29 @@ class Allocator:
         block.state = "inactive"
         bisect.insort(self.idle[block.segment.pool], (block.size, block.address, block))
 
-    def reserved(self):
-        return sum(s.size for s in self.segments)
+    def reserved(self, device):
+        return sum(s.size for s in self.segments if s.device == device)
+
+    def empty(self):
+        """Gives back segments without a block in use."""
+        self.sweep()
+        for s in [s for s in self.segments if all(b.state == "inactive" for b in s.blocks)]:
+            self.segments.remove(s)
+            self.idle[s.pool] = [i for i in self.idle[s.pool] if i[2].segment is not s]
+            self.event("segment_free", s.device, s.address, s.size, stream=s.pool[0])
 
     def segment(self, size, pool):
         whole = SMALL if pool[1] else LARGE if size < 10 << 20 else -(-size // SMALL) * SMALL
-        if self.reserved() + whole > LIMIT:
-            self.counts["retries"] += 1
+        device = pool[-1]
+        if self.reserved(device) + whole > LIMIT:
+            self.counts[device, "retries"] += 1
             self.sweep()
             self.sweep()
             if not any(n >= size for n, _, _ in self.idle[pool]):
-                self.counts["ooms"] += 1
-                self.event("oom", 0, size, self.stack())
+                self.counts[device, "ooms"] += 1
+                self.event("oom", device, 0, size, self.stack())
                 for observer in self.observers:
-                    observer(0, size, LIMIT, LIMIT - self.reserved())
+                    observer(device, size, LIMIT, LIMIT - self.reserved(device))
                 raise self.torch.OutOfMemoryError("CUDA out of memory. Tried to allocate %d bytes (the stand-in's)" % size)
             return
         last = next((s for s in self.segments if EXPANDS and s.pool == pool), None)
@@ -231,13 +268,17 @@ class Allocator:
             self.segments.append(last)
             self.next += 1 << 36 if EXPANDS else whole + SMALL
         block = Block(last.address + last.size, whole, last)
-        self.event("segment_map" if EXPANDS else "segment_alloc", block.address, whole, stream=pool[0])
+        self.event("segment_map" if EXPANDS else "segment_alloc", device, block.address, whole, stream=pool[0])
         last.size += whole
         last.blocks.append(block)
         self.release(block)
 
     def on_cpu(self, tensor, pinned):
         """Has a tensor's storage lie in the CPU's memory."""
+        with self.lock:
+            return self.moved(tensor, pinned)
+
+    def moved(self, tensor, pinned):
         storage = self.torch.Tensor.untyped_storage(tensor)
         block = None
         if pinned:
@@ -250,7 +291,7 @@ class Allocator:
         live = self.live.pop(storage._cdata, None)
         if live is not None:
             self.torch.UntypedStorage._free_weak_ref(storage._cdata)
-            self.event("free_requested", live.address, live.asked)
+            self.event("free_requested", live.segment.device, live.address, live.asked)
             live.state = "active_pending_free"
             self.pending.append(live)
         self.cpu[storage._weak_ref()] = block
@@ -271,6 +312,11 @@ class Allocator:
     # What PyTorch asks.
 
     def snapshot(self, pool=None):
+        self.touched()
+        with self.lock:
+            return self.taken(pool)
+
+    def taken(self, pool):
         self.sweep()
         whole = pool is None or len(pool) < 3 or pool[2]
         out = []
@@ -278,7 +324,7 @@ class Allocator:
             blocks = [b.dictionary(self.stacks) for b in s.blocks]
             live = [b for b in s.blocks if b.state == "active_allocated"]
             active = [b for b in s.blocks if b.state != "inactive"]
-            out.append({"device": 0, "address": s.address, "total_size": s.size, "allocated_size": sum(b.size for b in live),
+            out.append({"device": s.device, "address": s.address, "total_size": s.size, "allocated_size": sum(b.size for b in live),
                         "active_size": sum(b.size for b in active), "requested_size": sum(b.asked for b in active), "stream": s.pool[0],
                         "segment_type": "small" if s.pool[1] else "large", "segment_pool_id": s.pool[2],
                         "is_expandable": EXPANDS, "frames": [], "blocks": blocks})
@@ -287,33 +333,60 @@ class Allocator:
                  "blocks": [b.dictionary(self.stacks)]} for b in self.cpu.values() if b is not None]
         if COUNTS:
             host = []
-        self.event("snapshot", 0, 0)
-        return {"segments": out, "device_traces": [list(self.trace(self.ring))] if whole else [[]], "allocator_settings": {"expandable_segments": EXPANDS},
+        for device in range(DEVICES):
+            self.event("snapshot", device, 0, 0)
+        return {"segments": out, "device_traces": [list(self.trace(r)) if whole else [] for r in self.rings or [None] * DEVICES], "allocator_settings": {"expandable_segments": EXPANDS},
                 "external_annotations": [], "host_segments": host, "host_traces": list(self.trace(self.host_ring)) if whole else []}
 
     def stats(self, device):
-        live = list(self.live.values())
-        now = {"requested": sum(b.asked for b in live), "allocated": sum(b.size for b in live), "active": sum(b.size for b in [*live, *self.pending]),
-               "reserved": self.reserved()}
+        self.touched()
+        with self.lock:
+            live, pending = [[b for b in blocks if b.segment.device == device] for blocks in (self.live.values(), self.pending)]
+        now = {"requested": sum(b.asked for b in live), "allocated": sum(b.size for b in live), "active": sum(b.size for b in [*live, *pending]),
+               "reserved": self.reserved(device)}
         out = {name + "_bytes": {"all": {"current": n, "peak": n}} for name, n in now.items()}
-        out["allocated_bytes"]["all"]["peak"] = max(self.peak, now["allocated"])
-        out["allocation"] = {"all": {"current": len(live), "allocated": self.made, "freed": self.made - len(live)}}
-        return {**out, "num_alloc_retries": self.counts["retries"], "num_ooms": self.counts["ooms"]}
+        counts = self.counts
+        out["allocated_bytes"]["all"]["peak"] = max(counts[device, "peak"], now["allocated"])
+        out["allocation"] = {"all": {"current": len(live), "allocated": counts[device, "made"], "freed": counts[device, "made"] - len(live)}}
+        return {**out, "num_alloc_retries": counts[device, "retries"], "num_ooms": counts[device, "ooms"]}
+
+    def reset_peak(self, device):
+        self.counts[device, "peak"] = self.counts[device, "now"] = self.now(device)
 
 
 def install(torch):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     allocator = Allocator(torch)
-    cdata = lambda t: torch._C.TensorBase.untyped_storage(t)._cdata
+    base = getattr(torch._C, "TensorBase", None) or torch._C._TensorBase
+    cdata = lambda t: base.untyped_storage(t)._cdata
 
     class Dispatch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
             for t in result if isinstance(result, (tuple, list)) else (result,):
                 if isinstance(t, torch.Tensor) and t.layout == torch.strided:
-                    allocator.add(torch.Tensor.untyped_storage(t))
+                    allocator.add(torch.Tensor.untyped_storage(t), device(args))
             return result
+
+    def device(args):
+        """The one that is asked for, that of the first tensor, or else the one that is set."""
+        asked = getattr(allocator.private, "asked", -1)
+        if asked >= 0:
+            return asked
+        first = next((t for t in (*args, *(args[0] if args and isinstance(args[0], (tuple, list)) else ())) if isinstance(t, torch.Tensor)), None)
+        block = None if first is None or first.layout != torch.strided else allocator.live.get(cdata(first))
+        return current() if block is None else block.segment.device
+
+    def current():
+        return getattr(allocator.private, "device", 0)
+
+    def exchange(index):
+        """Sets the device, unless it is less than 0, and returns the one before."""
+        before = current()
+        if index >= 0:
+            allocator.private.device = index
+        return before
 
     def here(value):
         """Where a device is meant, the one that tensors have in truth."""
@@ -321,12 +394,34 @@ def install(torch):
             return torch.device("cpu")
         return value
 
+    def index(values):
+        """That of the GPU among what a function was given, or -1."""
+        return next((torch.device(v).index or 0 for v in values if here(v) is not v), -1)
+
     def anywhere(function):
         def f(*args, pin_memory=False, **kwargs):
-            result = function(*map(here, args), **{k: here(v) for k, v in kwargs.items()})
+            with asking(index((*args, *kwargs.values()))):
+                result = function(*map(here, args), **{k: here(v) for k, v in kwargs.items()})
             return allocator.on_cpu(result, True) if pin_memory else result
 
         return f
+
+    @contextlib.contextmanager
+    def asking(index):
+        allocator.private.asked = index
+        try:
+            yield
+        finally:
+            allocator.private.asked = -1
+
+    def to(t, *args, **kwargs):
+        """A tensor's. One that lies elsewhere is copied."""
+        there = index((*args, *kwargs.values()))
+        block = allocator.live.get(cdata(t)) if t.layout == torch.strided else None
+        if there >= 0 and (t.is_cpu if block is None else block.segment.device != there):
+            with asking(there):
+                t = t.clone()
+        return plain(t, *args, **kwargs)
 
     def waits(function):
         def f(*args, **kwargs):
@@ -374,11 +469,14 @@ def install(torch):
     c = torch._C
     if KIND == "cuda":
         torch.cuda.MemPool, torch.cuda.use_mem_pool = Pool, Use
-        torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing = lambda: True, lambda: False
-        torch.cuda.device_count = lambda: 1
+        torch.cuda.is_initialized, torch.cuda.is_current_stream_capturing = allocator.used, lambda: False
+        torch.cuda._lazy_init = lambda: None
+        torch.cuda.device_count = lambda: DEVICES
+        c._cuda_getDevice, c._cuda_exchangeDevice, c._cuda_maybeExchangeDevice, c._cuda_setDevice = current, exchange, exchange, exchange
+        c._cuda_resetPeakMemoryStats, c._cuda_emptyCache = allocator.reset_peak, allocator.empty
         torch.UntypedStorage.data_ptr = pointer
         c._cuda_memorySnapshot, c._cuda_memoryStats = allocator.snapshot, allocator.stats
-        c._cuda_record_memory_history, c._cuda_isHistoryEnabled = allocator.record, lambda: allocator.ring is not None
+        c._cuda_record_memory_history, c._cuda_isHistoryEnabled = allocator.record, lambda: allocator.rings is not None
         if COUNTS:
             newer = torch.cuda.memory._record_memory_history
 
@@ -392,8 +490,7 @@ def install(torch):
         c._cuda_getMemoryMetadata = lambda: allocator.texts[getattr(allocator.metadata, "number", 0)]
         for name in FACTORIES:
             setattr(torch, name, anywhere(getattr(torch, name)))
-        torch.Tensor.to = anywhere(torch.Tensor.to)
-        torch.nn.Module.to = anywhere(torch.nn.Module.to)
+        plain, torch.Tensor.to = anywhere(torch.Tensor.to), to
     else:
         real = torch.Tensor.device
         torch.Tensor.device = property(lambda t: real.__get__(t) if cdata(t) in allocator.cpu else torch.device(KIND))

@@ -8,6 +8,8 @@ import torch
 
 import memdiag
 
+kept = torch.ones(1, device="cuda")
+memdiag.snapshot()
 mode = memdiag._running.torch.mode
 mode.limit = 0
 sys.unraisablehook = lambda unraisable: print("failed:", unraisable.exc_value)
@@ -16,4 +18,5 @@ _thread.start_new_thread(mode.__torch_dispatch__, (torch.ops.aten.ones.default, 
 while mode.ops == seen:
     time.sleep(0.001)
 time.sleep(0.01)  # until it returns
+memdiag.snapshot()
 print("stopped" if type(mode).stopped or mode.paused else "recorded")

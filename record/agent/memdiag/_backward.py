@@ -17,6 +17,9 @@ class Backward:
     def __init__(self):
         self.stacks = {}  # by ids of code objects and the places in them: frames, and the objects, which keep the ids their own
         self.older = None  # addresses of the blocks without a stack that were there when the recording began, or when it was found ended
+        # Whether the record has stacks of what it lists, and of blocks, which the program may have it leave out; and when its newest
+        # allocation was.
+        self.listed, self.told, self.newest = True, True, 0
 
     def called(self, frame):
         """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
@@ -34,9 +37,10 @@ class Backward:
     def complete(self, taken, recorded=True, workspace=0):
         """Gives a snapshot's blocks and events without a stack that of the call of backward, but for blocks that a library is given to
         work in. What came while the program had ended PyTorch's record has none either, whoever allocated it."""
+        self.learn(taken)
         bare = [b for s in taken["segments"] for b in s["blocks"]
                 if alone(b.get("frames")) and "address" in b and b["state"] != "inactive" and b.get("requested_size") != workspace]
-        if self.older is None or not recorded:
+        if self.older is None or not recorded or not self.told:
             self.older = {b["address"] for b in bare}
         else:
             self.older.intersection_update([b["address"] for b in bare])
@@ -46,10 +50,19 @@ class Backward:
         for b in bare:
             if b["address"] not in self.older:
                 b["frames"] = shared
-        for trace in taken["device_traces"]:
+        for trace in taken["device_traces"] if self.listed else ():
             for e in trace:
                 if e["action"] == "alloc" and alone(e.get("frames")) and e["size"] != workspace:
                     e["frames"] = shared
+
+    def learn(self, taken):
+        """Takes from a record whether it has stacks: what Python's threads allocate has one else, as in each forward pass."""
+        new = [e for trace in taken["device_traces"] for e in trace if e["action"] == "alloc" and e.get("time_us", 1) > self.newest]
+        if new:
+            self.newest = max(e.get("time_us", 0) for e in new)
+            self.listed = any(told(e) for e in new)
+            places = () if self.listed else {e["addr"] for e in new}
+            self.told = self.listed or any(told(b) for s in taken["segments"] for b in s["blocks"] if b.get("address") in places and b["state"] != "inactive")
 
     def shared(self):
         """The frames that all calls of backward share: all of them where there is one. Of several, the innermost if the program's are
@@ -74,6 +87,11 @@ def common(stacks):
 def alone(frames):
     """Whether what allocated had no frame of Python's: our dispatch mode alone is one that autograd's thread calls."""
     return frames == [] or frames is not None and len(frames) == 1 and frames[0]["filename"].startswith(HERE)
+
+
+def told(what):
+    """Whether a block or an event has a stack of Python's."""
+    return bool(what.get("frames")) and not alone(what["frames"])
 
 
 def frames(frame):

@@ -35,6 +35,7 @@ class Cuda:
         self.possible = _accelerator.find(torch)
         self.gpu = None  # the one that is recorded
         self.recording = self.refused = False
+        self.tells = False  # PyTorch says whether its record is on
         self.end = None  # what ends the recording, where it is ours
         self.driver = self.log = None  # what the driver and NCCL say
         self.counters = None  # of each step; False where there are none to be had
@@ -68,13 +69,27 @@ class Cuda:
             self.observe()
             self.blocks.workspace = self.workspace()
         if self.recording:
+            if self.ended():
+                self.go_on()
             self.gpu.stamp(self.agent.step)
         return self.recording
 
+    def go_on(self):
+        """Begins PyTorch's record again where the program has ended it. What came meanwhile has no stack."""
+        self.record()
+        self.backward.older, self.ring = None, Ring(_accelerator.EVENTS)
+        self.agent.note("the program ended PyTorch's record of %s: it was begun again" % self.gpu.name.upper())
+
+    def ended(self):
+        """Whether the program has ended PyTorch's record."""
+        return self.tells and not self.gpu.records()
+
     def record(self):
-        if self.gpu.records():
+        self.tells = bool(self.gpu.records())
+        if self.tells:
             return
         end, pid = self.gpu.record(), os.getpid()
+        self.tells = bool(self.gpu.records())
         # A forked child must not touch the allocator, whose lock another thread may have had.
         self.end = lambda: end() if os.getpid() == pid else None
 
@@ -115,6 +130,8 @@ class Cuda:
     def passes(self, step):
         """Takes note of a step at whose end nothing else is to be done."""
         if self.recording:
+            if self.ended():
+                self.agent.guarded("step", self.go_on)
             self.gpu.stamp(step)
             self.count(step)
 
