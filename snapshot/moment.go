@@ -83,8 +83,8 @@ type Moment struct {
 // Refused is a request for memory that failed.
 type Refused struct {
 	Device int // among Devices
-	Bytes Bytes
-	Free  Bytes // that the driver had left, of this and all other processes
-	Stack StackID
-	Times int64 // requests that failed in the record
+	Bytes  Bytes
+	Free   Bytes // that the driver had left, of this and all other processes
+	Stack  StackID
+	Times  int64 // requests that failed in the record
 }
