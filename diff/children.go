@@ -14,6 +14,8 @@ import (
 type Child struct {
 	Role string // "loader worker 3"
 	PID  int
+	// Machine is the one that it ran on, of a run of several; "" of others.
+	Machine string
 	// Alike counts the processes of that kind that leak, and Of those that were recorded.
 	Alike, Of int
 	Result    *Result // its findings name it
@@ -77,7 +79,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 			continue // too short, or it cannot be held against the other run
 		}
 		r.withoutGrains()
-		c := &Child{Role: child.Role, PID: child.PID, Alike: 1, Result: r}
+		c := &Child{Role: child.Role, PID: child.PID, Machine: run.Machine, Alike: 1, Result: r}
 		most := kinds[kind]
 		if most == nil {
 			kinds[kind] = c

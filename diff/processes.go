@@ -98,7 +98,8 @@ func (p *Processes) sentence(e *Reserve) string {
 	if p.Recorded {
 		return text + ". Its recorded stacks do not explain the growth"
 	}
-	return text + ". Nothing was recorded in it, so the source line is unknown. A Python process is recorded once it has grown for some seconds: run longer"
+	return text + ". Nothing was recorded in it, so the source line is unknown. If it runs Python, run longer: it is recorded once it has grown for some seconds, " +
+		"unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"
 }
 
 // Known is what is known of why they grow.

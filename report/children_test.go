@@ -53,6 +53,17 @@ func TestALeakOfAnotherProcessIsDrawnAndListed(t *testing.T) {
 	}
 }
 
+// TestTheSentenceNamesTheMachineOfAProcess: of a run of several it was unknown on which one the worker leaks.
+func TestTheSentenceNamesTheMachineOfAProcess(t *testing.T) {
+	r := inWorker(t)
+	r.Children[0].Machine, r.Children[0].Alike, r.Children[0].Of = "node-b", 2, 4
+	for _, text := range []string{Headline(r), GateHeadline(r.Children[0].Result)} {
+		if !strings.Contains(text, "allocated in loader worker 1 on node-b (as in 2 of 4 like it) at ") {
+			t.Error(text)
+		}
+	}
+}
+
 // TestTheSentenceNamesOtherProcessesThatLeak: beside a leak of the recorded process nothing was said of them.
 func TestTheSentenceNamesOtherProcessesThatLeak(t *testing.T) {
 	r := pyramidResult(t)

@@ -52,10 +52,11 @@ type childJSON struct {
 
 // childOfJSON is the process that stands for those of its kind that leak.
 type childOfJSON struct {
-	Role  string `json:"role"`
-	PID   int    `json:"pid,omitempty"`
-	Alike int    `json:"alike"`
-	Of    int    `json:"of"`
+	Role    string `json:"role"`
+	PID     int    `json:"pid,omitempty"`
+	Machine string `json:"machine,omitempty"`
+	Alike   int    `json:"alike"`
+	Of      int    `json:"of"`
 }
 
 // reserveJSON is a device of which a meter grew while its live memory did not.
@@ -354,7 +355,7 @@ func childOf(f *diff.Finding) *childOfJSON {
 	if c == nil {
 		return nil
 	}
-	return &childOfJSON{Printable(c.Role), c.PID, c.Alike, c.Of}
+	return &childOfJSON{Printable(c.Role), c.PID, Printable(c.Machine), c.Alike, c.Of}
 }
 
 // changedRows are the sites that changed, or whose blocks did, in the order of the

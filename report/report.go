@@ -172,8 +172,8 @@ func atPlace(f *diff.Finding) string {
 	return inChild(f) + "at " + glue(place(f.Rows[0], f.Headline))
 }
 
-// inChild is "in loader worker 3 (as in 7 of 8 like it) " of what is in another process than the one that was judged first, or in
-// one of several alike.
+// inChild is "in loader worker 3 on node-b (as in 7 of 8 like it) " of what is in another process than the one that was judged first, or
+// in one of several alike.
 func inChild(f *diff.Finding) string {
 	c := f.Child
 	switch {
@@ -181,10 +181,15 @@ func inChild(f *diff.Finding) string {
 		return "in " + brief(f.Among) + " "
 	case c == nil:
 		return ""
-	case c.Alike > 1:
-		return fmt.Sprintf("in %s (as in %d of %d like it) ", brief(c.Role), c.Alike, c.Of)
 	}
-	return "in " + brief(c.Role) + " "
+	text := "in " + brief(c.Role)
+	if c.Machine != "" {
+		text += " on " + brief(c.Machine)
+	}
+	if c.Alike > 1 {
+		text += fmt.Sprintf(" (as in %d of %d like it)", c.Alike, c.Of)
+	}
+	return text + " "
 }
 
 // ofChild is a finding that names the process other than the recorded one that a result is of; nil of the recorded one.

@@ -65,6 +65,7 @@ var described = map[string]string{
 	"children":                   "other processes of the command that leak, one of each kind",
 	"processes":                  "those that grow and in which no recorded line explains it",
 	"role":                       "what a person would call the process: loader worker 3, rank 1, or its script",
+	"machine":                    "the name of the one that it ran on, of a run of several",
 	"alike":                      "how many of its kind do the same",
 	"of":                         "how many of its kind there are",
 	"segments":                   "files of shared memory, named or not",

@@ -93,6 +93,8 @@ type Run struct {
 	Role    string
 	PID     int
 	Started int64
+	// Machine is the name of the one that this was recorded on, of a run of several; "" of others.
+	Machine string
 	// AfterStep is the last step of a process of which this child is what came then; 0 of others.
 	AfterStep int64
 	// Ranks are those that the folder has files of, ascending; the snapshots are of

@@ -84,14 +84,15 @@ func (f *Folder) openNode(rank int) (*snapshot.Run, error) {
 	for _, s := range run.Snapshots {
 		s.Rank = rank
 	}
-	run.Path, run.Ranks = f.path, slices.Clone(f.ranks)
+	run.Path, run.Ranks, run.Machine = f.path, slices.Clone(f.ranks), f.nodes[at].about.Info.Host
 	parts := make([]string, len(f.nodes))
 	for i, node := range f.nodes {
+		name := strings.TrimPrefix(node.path, f.path+string(filepath.Separator))
 		if f.unranked {
-			parts[i] = fmt.Sprintf("%s of %s is taken as rank %d", filepath.Base(node.path), node.about.Info.Host, i)
+			parts[i] = fmt.Sprintf("%s of %s is taken as rank %d", name, node.about.Info.Host, i)
 			continue
 		}
-		parts[i] = fmt.Sprintf("%s of %s has ranks %s", filepath.Base(node.path), node.about.Info.Host, strings.Trim(fmt.Sprint(node.ranks), "[]"))
+		parts[i] = fmt.Sprintf("%s of %s has ranks %s", name, node.about.Info.Host, strings.Trim(fmt.Sprint(node.ranks), "[]"))
 	}
 	run.Notes = append(run.Notes, fmt.Sprintf("a run of %d machines: %s", len(parts), some(parts)))
 	return run, nil

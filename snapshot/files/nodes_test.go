@@ -114,7 +114,7 @@ func TestMachinesWithoutRanksThatRunOneCommandAreOneRun(t *testing.T) {
 	}
 	for rank := range 2 {
 		run, err := folder.OpenRank(rank)
-		if err != nil || !slices.Equal(run.Ranks, []int{0, 1}) || len(run.Snapshots) != 2 || run.Snapshots[1].Rank != rank {
+		if err != nil || !slices.Equal(run.Ranks, []int{0, 1}) || len(run.Snapshots) != 2 || run.Snapshots[1].Rank != rank || run.Machine != []string{"host-a", "host-b"}[rank] {
 			t.Fatalf("rank %d: %+v, %v", rank, run, err)
 		}
 		if note := run.Notes[len(run.Notes)-1]; !strings.Contains(note, "b of host-b is taken as rank 1") {
