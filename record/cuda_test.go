@@ -455,7 +455,7 @@ def taken(*frames):
     global when
     when += 1
     blocks = [{"address": i, "requested_size": 100 + i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
-    events = [{"action": a, "addr": 900 + i, "size": 100, "time_us": when, "frames": list(f)} for a in ("alloc", "free_completed") for i, f in enumerate(frames)] + [{"action": "snapshot"}]
+    events = [{"action": a, "addr": 900 + i, "size": 100, "time_us": when, "frames": list(f)} for a in ("alloc", "oom", "free_completed") for i, f in enumerate(frames)] + [{"action": "snapshot"}]
     return {"segments": [{"blocks": blocks}], "device_traces": [events]}
 def told(*frames):
     t = taken(*frames)
@@ -487,8 +487,8 @@ print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # and has begun i
 t = taken([], [], [], [user], [], [])
 b.complete(t, True, 105)
 print([len(x["frames"]) for x in t["segments"][0]["blocks"]])  # the last one is a workspace
-`, `[[], ['step'], [], ['step'], [], ['step']]
-[[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
+`, `[[], ['step'], [], ['step'], [], ['step'], [], ['step']]
+[[], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], ['step'], ['backward', 'step', '<module>'], ['backward', 'step', '<module>'], [], ['step'], ['__torch_dispatch__'], []]
 1 ['backward', 'step', '<module>']
 2 ['backward', 'step']
 2 ['<module>']

@@ -120,7 +120,7 @@ class Allocator:
 
     def trace(self, ring):
         for action, address, size, when, stack, stream, text in ring or ():
-            yield {"action": ACTIONS[action], "addr": address, "size": size, "stream": stream, "time_us": when, "frames": list(self.stacks[stack]) if self.context != "state" else [],
+            yield {"action": ACTIONS[action], "device_free" if ACTIONS[action] == "oom" else "addr": address, "size": size, "stream": stream, "time_us": when, "frames": list(self.stacks[stack]) if self.context != "state" else [],
                    "compile_context": "N/A", "user_metadata": self.texts[text], "pool_id": (0, 0)}
 
     def stack(self):
@@ -257,7 +257,7 @@ class Allocator:
             self.sweep()
             if not any(n >= size for n, _, _ in self.idle[pool]):
                 self.counts[device, "ooms"] += 1
-                self.event("oom", device, 0, size, self.stack())
+                self.event("oom", device, LIMIT - self.reserved(device), size, self.stack())
                 for observer in self.observers:
                     observer(device, size, LIMIT, LIMIT - self.reserved(device))
                 raise self.torch.OutOfMemoryError("CUDA out of memory. Tried to allocate %d bytes (the stand-in's)" % size)
@@ -341,6 +341,7 @@ class Allocator:
     def stats(self, device):
         self.touched()
         with self.lock:
+            self.sweep()
             live, pending = [[b for b in blocks if b.segment.device == device] for blocks in (self.live.values(), self.pending)]
         now = {"requested": sum(b.asked for b in live), "allocated": sum(b.size for b in live), "active": sum(b.size for b in [*live, *pending]),
                "reserved": self.reserved(device)}

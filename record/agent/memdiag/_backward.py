@@ -9,6 +9,8 @@ from ._ticks import ROOTS
 DEPTH, MOST = 48, 64
 # Where our own files are, through which operators go at some steps only.
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Events of the record that a call for memory is behind.
+MADE = "alloc", "oom"
 # What PyTorch's own files have in their path.
 TORCH = os.sep + "torch" + os.sep
 
@@ -52,7 +54,7 @@ class Backward:
                 b["frames"] = shared
         for trace in taken["device_traces"] if self.listed else ():
             for e in trace:
-                if e["action"] == "alloc" and alone(e.get("frames")) and e["size"] != workspace:
+                if e["action"] in MADE and alone(e.get("frames")) and e["size"] != workspace:
                     e["frames"] = shared
 
     def learn(self, taken):
