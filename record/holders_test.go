@@ -636,6 +636,33 @@ func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
 	agentProgram(t, tables, "False\n")
 }
 
+// folds has a list of models, of which a variable has the last one, too.
+const folds = `
+from memdiag import _holders
+class Thing:
+    pass
+models = []
+for _ in range(6):
+    model = Thing()
+    model.parts = {"weight": Thing(), "bias": 0}
+    models.append((model, 0))
+class Finds(_holders.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing and node.label == "['weight']":
+            _holders.vote(self.hits, "weights", node)
+walk = Finds(None, {n: "weights" for n in range(6)}, {})
+walk.run(60)
+path, kind, items, nodes = walk.hits["weights"].holder()
+print(kind, path, items, [n.items for n in nodes])
+`
+
+// The model that trained was found by its variable, and so nobody was said to hold those of the folds before.
+func TestAListHoldsAlsoWhatAVariableHasOfIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, folds, "list __main__.models 6 [6]\n")
+}
+
 // passing has a variable that has another container in each step, as long as the last one's.
 const passing = `
 import types

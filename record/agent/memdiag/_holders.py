@@ -27,7 +27,7 @@ from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_o
 from ._lines import Lines
 from ._longer import Ways
 from ._objects import of_other_types
-from ._places import ITEMS, NEW, PARTS, Node, Votes
+from ._places import CONTAINERS, ITEMS, NAMED, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
 from ._windows import DEEP, shortened
 
@@ -357,6 +357,7 @@ class Walk(Roots):
         self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
         self.seen, self.queue = set(), collections.deque()
+        self.named = {}  # the places of objects that a variable has, or one of its attributes, by id
         self.later = []  # what push takes, of new things in variables
         self.passing = ()  # variables that had something else in each step, as Node.variable tells them
         self.graph_roots = []
@@ -459,9 +460,14 @@ class Walk(Roots):
                     vote(self.line_hits, stack, Node(parent, label, kind))
             return
         if id(obj) in self.seen:
+            if id(obj) in self.named and parent.kind in CONTAINERS:
+                self.named[id(obj)].other = parent
             return
         self.seen.add(id(obj))
-        self.queue.append((obj, Node(parent, label, kind, place)))
+        node = Node(parent, label, kind, place)
+        if node.depth <= NAMED:
+            self.named[id(obj)] = node
+        self.queue.append((obj, node))
 
     def made(self, obj):
         """Whether an object was made in the window."""

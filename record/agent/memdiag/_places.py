@@ -12,6 +12,8 @@ ITEMS, NEW = (400, 400), (60, 10)
 TALLER, READ = 4, 16
 # A module's own dictionary holds what grows where so many were found in it.
 GATHERED = 4
+# So deep lies what a variable has, and an attribute of it.
+NAMED = 2
 # A path with so many times the same attribute is a chain.
 LINKS = 3
 # The dictionaries of an nn.Module, as labels: the program spells what is in them as attributes.
@@ -27,13 +29,13 @@ class Node:
     places like it this one stands for, where only some items of a container are looked at. Of a
     container also its id(), how many items each of those stands for that are looked at, and its bound: how many it
     may have, 0 where nothing tells; a ring's is its length, as long as that stays. An item of a list whose label does
-    not name it has its place there, from 0 on."""
+    not name it has its place there, from 0 on. What a variable has may be in a container, too: that is its other place."""
 
-    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each", "bound", "ring", "place")
+    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each", "bound", "ring", "place", "other")
 
     def __init__(self, parent, label, kind="", place=None):
         self.parent, self.label, self.kind, self.items, self.id, self.each = parent, label, kind, 0, 0, 1
-        self.place = place
+        self.place, self.other = place, None
         self.bound, self.ring = 0, False
         self.share = 1 if parent is None else parent.share * parent.each
         self.depth = 0 if parent is None else parent.depth + 1
@@ -91,12 +93,17 @@ class Votes:
     def __init__(self):
         self.total, self.loose, self.containers, self.single, self.deepest = 0, 0, {}, None, None
         self.place = None  # of the holder
+        self.named = {}  # by id of a place near a name: how many were found there, and the place
 
     def add(self, node, times=1):
         self.total += node.share * times
         self.single = self.single or node
         if self.deepest is None or node.depth > self.deepest.depth:
             self.deepest = node
+        near = node
+        while near.depth > NAMED:
+            near = near.parent
+        self.named.setdefault(id(near), [0, near])[0] += node.share * times
         held = False
         for held in node.containers():
             entry = self.containers.setdefault(id(held), [0, held])
@@ -109,20 +116,7 @@ class Votes:
         hold beside it is of the step that runs. Or several that are alike,
         of which the longest is named. Or the chain of objects that does, as a linked list or exceptions with their
         causes. Its path, kind and items, and the containers' nodes, of which there are none where none was found."""
-        groups = {}
-        for n, c in self.containers.values():
-            groups.setdefault(c.likeness(), []).append((n, c))
-        best, need = [], max(0.5 * min(self.total, stay), 0.9 * min(self.total - self.loose, stay))
-        for group in groups.values():
-            nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
-            votes = sum(n for n, _ in group)
-            if votes < need or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
-                continue
-            if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
-                continue  # their number grows, as of a list of lists
-            if nodes[0].label in PARTS and votes < GATHERED:
-                continue  # a module's fields, of which one is replaced
-            best = nodes
+        best = self.best(self.containers, stay) or self.best(self.elsewhere(), stay)
         if not best:
             path, links = self.deepest.chain()
             if links >= max(LINKS, self.total / 2):
@@ -136,3 +130,32 @@ class Votes:
             items = round(sum(c.items * c.share for c in best))
         again = len(best) == 1 or len(best) <= READ and all(c.share == 1 for c in best)
         return path, first.kind, items, tuple(best) if again else ()
+
+    def elsewhere(self):
+        """The containers, with what variables have that is in one, too: of models in a list, the one that trains."""
+        table = {i: [n, c] for i, (n, c) in self.containers.items()}
+        for n, node in self.named.values():
+            while node is not None and node.other is None:
+                node = node.parent
+            for c in node.other.containers() if node else ():
+                if c.kind != "tuple":
+                    table.setdefault(id(c), [0, c])[0] += n
+        return table
+
+    def best(self, containers, stay):
+        """The nodes of the container that holds enough, or of those that are alike."""
+        groups = {}
+        for n, c in containers.values():
+            groups.setdefault(c.likeness(), []).append((n, c))
+        best, need = [], max(0.5 * min(self.total, stay), 0.9 * min(self.total - self.loose, stay))
+        for group in groups.values():
+            nodes = sorted((c for _, c in group), key=lambda c: c.items, reverse=True)
+            votes = sum(n for n, _ in group)
+            if votes < need or nodes[0].items < 2 or best and nodes[0].depth <= best[0].depth:
+                continue
+            if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
+                continue  # their number grows, as of a list of lists
+            if nodes[0].label in PARTS and votes < GATHERED:
+                continue  # a module's fields, of which one is replaced
+            best = nodes
+        return best
