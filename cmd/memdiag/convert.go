@@ -44,6 +44,7 @@ them lose the events, but hold their number and the blocks' births.`,
 			return nil
 		},
 	}
+	env.symbolsFlag(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`: .memdiag, .json, .pb.gz or .folded")
 	return cmd
 }

@@ -98,6 +98,7 @@ and in the other, and gives no verdict.`,
 		},
 	}
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	env.knownFlag(cmd)
 	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()

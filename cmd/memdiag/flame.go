@@ -91,6 +91,7 @@ as a tree of calls.`,
 		},
 	}
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
 	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")

@@ -91,6 +91,7 @@ fails is not judged: the exit code is then 5.`,
 	flags.StringVar(&g.Slice.Phase, "phase", "", "judge one `PHASE` alone, such as train or eval, by its own marks")
 	flags.StringVar(&g.Slice.Device, "device", "", "judge one `DEVICE` alone, such as cuda:0, or all of a kind, such as cuda")
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	flags.Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"
 	g.judging = judgingFlags(cmd)
 	env.knownFlag(cmd)

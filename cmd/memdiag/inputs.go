@@ -18,6 +18,7 @@ import (
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/symbols"
 )
 
 // openRun opens what a command's arguments name: nothing for the run in this
@@ -121,6 +122,26 @@ func (env *environment) freshFolder(what string) string {
 func (env *environment) rankFlag(cmd *cobra.Command) {
 	env.rank = snapshot.NoRank
 	cmd.Flags().Var((*rankValue)(&env.rank), "rank", "the one rank to look at, of a run of several")
+}
+
+// symbolsFlag lets a command name the addresses of heap profiles.
+func (env *environment) symbolsFlag(cmd *cobra.Command) {
+	env.opener.Symbols = nil
+	cmd.Flags().Var(symbolsValue{&env.opener}, "symbols", "name addresses in heap profiles of jemalloc and gperftools by the symbols of this `BINARY`; may be repeated")
+}
+
+// symbolsValue is a flag for binaries.
+type symbolsValue struct{ opener *files.Opener }
+
+func (v symbolsValue) String() string { return "" }
+func (v symbolsValue) Type() string   { return "BINARY" }
+
+// Set implements pflag.Value.
+func (v symbolsValue) Set(name string) error {
+	if v.opener.Symbols == nil {
+		v.opener.Symbols = &symbols.Table{}
+	}
+	return v.opener.Symbols.Add(name)
 }
 
 // rankValue is a flag for the number of a rank.

@@ -84,6 +84,7 @@ grow, it draws all processes by role. Without arguments it takes the run in this
 		},
 	}
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")

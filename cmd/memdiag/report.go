@@ -43,6 +43,7 @@ record has an out-of-memory error, that is the moment, unless --at end.`,
 		},
 	}
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	flagged = judgingFlags(cmd)
 	at.register(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "report.html", "write to `FILE`, a .html; - for standard output")

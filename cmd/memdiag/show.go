@@ -100,6 +100,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	flags.StringVar(&since, "since", "", "with --by operator or module, an earlier snapshot to compare with")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
+	env.symbolsFlag(cmd)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
 }

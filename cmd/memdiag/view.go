@@ -84,6 +84,7 @@ the folders of --source, as they are when view starts.`,
 		},
 	}
 	env.rankFlag(cmd)
+	env.symbolsFlag(cmd)
 	cmd.Flags().StringArrayVar(&folders, "source", nil, "show source lines of files below `DIR`, links resolved; may be given several times; by default of none")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "never open a browser")
 	return cmd

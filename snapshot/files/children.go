@@ -47,7 +47,7 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 func (o Opener) readBeside(run *snapshot.Run, names *namePatterns, files []string, role string) *snapshot.Run {
 	child := &snapshot.Run{Path: run.Path, Info: run.Info}
 	child.Info.Steps, child.Info.Unseen, child.Info.Notes = 0, nil, nil
-	r := &runReader{run: child, opener: o, into: newShared(o.MaxUnpacked), names: names}
+	r := &runReader{run: child, opener: o, into: o.newShared(), names: names}
 	slices.SortFunc(files, func(a, b string) int {
 		x, _ := rundir.TickOf(a)
 		y, _ := rundir.TickOf(b)

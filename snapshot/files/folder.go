@@ -148,7 +148,7 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	}
 	run := f.about
 	run.Files, run.Notes = slices.Clone(run.Files), slices.Clone(run.Notes)
-	r := &runReader{run: &run, opener: f.opener, into: newShared(f.opener.MaxUnpacked), names: f.names}
+	r := &runReader{run: &run, opener: f.opener, into: f.opener.newShared(), names: f.names}
 	if err := r.choose(rank, f); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/memray"
 	"github.com/memdiag/memdiag/snapshot/native"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
+	"github.com/memdiag/memdiag/snapshot/symbols"
 	"github.com/memdiag/memdiag/snapshot/torch"
 	"github.com/memdiag/memdiag/snapshot/totals"
 	"github.com/memdiag/memdiag/snapshot/tracemalloc"
@@ -60,11 +61,11 @@ type shared struct {
 	record   bool
 }
 
-func newShared(maxUnpacked snapshot.Bytes) shared {
+func (o Opener) newShared() shared {
 	stacks := snapshot.NewStacks()
 	ours := native.NewReader(stacks)
-	ours.MaxMemory = int64(maxUnpacked)
-	return shared{Options: totals.Options{Stacks: stacks, MaxUnpacked: int64(maxUnpacked)}, native: ours}
+	ours.MaxMemory = int64(o.MaxUnpacked)
+	return shared{Options: totals.Options{Stacks: stacks, MaxUnpacked: int64(o.MaxUnpacked), Symbols: o.Symbols}, native: ours}
 }
 
 // headSize is how much of a file tells its format.
@@ -198,6 +199,8 @@ type Opener struct {
 	// MaxUnpacked is what a compressed file may unpack to, and what the tables of
 	// a profile may take; 0 for 64 MiB and a multiple of the file's size.
 	MaxUnpacked snapshot.Bytes
+	// Symbols names the addresses of profiles that have nothing else; nil for none.
+	Symbols *symbols.Table
 	// Reading, unless nil, is called before each of several files is read, the first
 	// of which is 1.
 	Reading func(path string, at, of int)
@@ -222,7 +225,7 @@ func (o Opener) reading(path string, at, of int) {
 // are those of the name where it does not tell them. Errors of its content are
 // *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
-	into := newShared(o.MaxUnpacked)
+	into := o.newShared()
 	into.at, into.timeline, into.record = o.At, o.Timeline, o.Record
 	s, err := o.openInto(path, into)
 	if err != nil {

@@ -18,7 +18,7 @@ func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.Ope
 // OpenSnapshots is the function of that name with the opener's bounds.
 func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	run := &snapshot.Run{}
-	into, names := newShared(o.MaxUnpacked), newNamePatterns()
+	into, names := o.newShared(), newNamePatterns()
 	var list []opened
 	for i, path := range paths {
 		o.reading(path, i+1, len(paths))

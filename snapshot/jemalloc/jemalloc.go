@@ -16,6 +16,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/symbols"
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
@@ -31,7 +32,7 @@ func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
 // "libfoo.so+0x1234", which is the same in every process that runs it. The name
 // appears in errors only; they are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
-	d := decoder{}
+	d := decoder{symbols: opts.Symbols}
 	if err := d.pass(name, r, size, opts); err != nil { // what is mapped comes last
 		return nil, err
 	}
@@ -47,16 +48,22 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	case d.unmapped:
 		notes = append(notes, unmapped)
 	}
+	if d.nameless && opts.Symbols == nil {
+		notes = append(notes, nameless)
+	}
 	out := d.out.Snapshot("jemalloc", notes...)
 	totals.Sampled(out, d.period)
 	return out, nil
 }
+
+const nameless = "some frames are addresses in binaries: --symbols BINARY names those of a binary that was not stripped"
 
 const unmapped = "some addresses lie in no binary that the profile lists: they cannot be told apart"
 
 type decoder struct {
 	in       *bounded.Input
 	out      *totals.Builder
+	symbols  *symbols.Table
 	reading  bool // the second pass: maps are known
 	period   int64
 	maps     []mapping
@@ -65,6 +72,7 @@ type decoder struct {
 	has      bool // stack is one that waits for its figures
 	mapped   bool // the line above the maps was read
 	unmapped bool
+	nameless bool  // some frames are places in binaries
 	total    int64 // bytes of all stacks, as the profile tells before them; -1 before
 	sum      int64 // and as they add up
 }
@@ -186,7 +194,12 @@ func (d *decoder) frameAt(address uint64) snapshot.Frame {
 		return snapshot.Frame{Function: "<no binary>", Line: -1}
 	}
 	m := d.maps[i]
-	return snapshot.Frame{Function: fmt.Sprintf("%s+%#x", path.Base(m.file), address-m.start+m.offset), File: m.file, Line: -1}
+	offset := address - m.start + m.offset
+	if f, ok := d.symbols.Frame(m.file, offset); ok {
+		return f
+	}
+	d.nameless = true
+	return snapshot.Frame{Function: fmt.Sprintf("%s+%#x", path.Base(m.file), offset), File: m.file, Line: -1}
 }
 
 // figures reads "  t*: 10: 102400 [0: 0]": live blocks and bytes of all threads,

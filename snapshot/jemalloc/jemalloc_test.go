@@ -115,7 +115,7 @@ func TestSampledFiguresAreEstimates(t *testing.T) {
 		t.Errorf("estimated %v; the truth is 900 blocks, %d bytes", got, 900*10240)
 	}
 	s, err := decode(totalstest.Profile(t, "jemalloc_sampled.heap"))
-	if err != nil || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "a sampled profile, of about one allocation in 16.0 KiB") {
+	if err != nil || len(s.Notes) != 2 || s.Notes[0] != nameless || !strings.HasPrefix(s.Notes[1], "a sampled profile, of about one allocation in 16.0 KiB") {
 		t.Errorf("notes %q, %v", s.Notes, err)
 	}
 }

@@ -24,7 +24,7 @@ func DetectText(head []byte) bool { return bytes.HasPrefix(head, []byte(textMagi
 // others places in binaries as in Decode; a profile that tells neither is refused. The
 // name appears in errors only; they are *snapshot.FormatError.
 func DecodeText(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
-	d := textDecoder{}
+	d := textDecoder{decoder: decoder{symbols: opts.Symbols}}
 	if err := d.pass(name, r, size, opts); err != nil { // what is mapped comes last
 		return nil, err
 	}
@@ -42,6 +42,9 @@ func DecodeText(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	var notes []string
 	if d.unmapped {
 		notes = append(notes, unmapped)
+	}
+	if d.nameless && opts.Symbols == nil {
+		notes = append(notes, nameless)
 	}
 	if d.sum < d.total {
 		notes = append(notes, fmt.Sprintf("its stacks hold %s of the %s that were live: the rest is missing", snapshot.Bytes(d.sum), snapshot.Bytes(d.total)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+	"github.com/memdiag/memdiag/snapshot/symbols"
 )
 
 // MaxDepth bounds a stack in frames; what lies further out is left off, and a
@@ -24,6 +25,8 @@ type Options struct {
 	// MaxUnpacked lifts what compressed input may unpack to, in bytes, and the
 	// memory that tables may take; 0 leaves the bounds of package bounded.
 	MaxUnpacked int64
+	// Symbols names code at an offset into a binary's file, for profiles that have addresses alone; nil for none.
+	Symbols *symbols.Table
 }
 
 // Builder collects totals by device and stack. What it keeps is charged to the

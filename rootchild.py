@@ -1,0 +1,2 @@
+import os, sys, time
+time.sleep(float(sys.argv[1]))

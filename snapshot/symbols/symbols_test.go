@@ -1,0 +1,145 @@
+package symbols_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot/jemalloc"
+	"github.com/memdiag/memdiag/snapshot/symbols"
+	"github.com/memdiag/memdiag/snapshot/totals"
+)
+
+// built compiles a program, with debug information unless it is to be stripped.
+func built(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("no gcc here")
+	}
+	path := filepath.Join(t.TempDir(), name)
+	build := exec.Command(gcc, append(flags, "-O1", "-o", path, "../../testdata/profilers/leak.c")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// offsetOf is where in the file a function begins.
+func offsetOf(t *testing.T, path, function string) uint64 {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	list, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		if s.Name == function {
+			for _, p := range f.Progs {
+				if p.Type == elf.PT_LOAD && p.Vaddr <= s.Value && s.Value < p.Vaddr+p.Filesz {
+					return s.Value - p.Vaddr + p.Off
+				}
+			}
+		}
+	}
+	t.Fatalf("%s has no %s", path, function)
+	return 0
+}
+
+func TestAddressesOfAHeapProfileAreNamed(t *testing.T) {
+	path := built(t, "leak", "-g")
+	offset := offsetOf(t, path, "remember")
+	profile := fmt.Sprintf("heap_v2/1\n  t*: 1: 100 [0: 0]\n@ %#x 0x7f0000000001\n  t*: 1: 100 [0: 0]\n\nMAPPED_LIBRARIES:\n%x-%x r-xp 00000000 00:00 1    %s\n7f0000000000-7f0000001000 r-xp 00000000 00:00 2    /lib/libc.so.6\n",
+		0x550000000000+offset+1, 0x550000000000, 0x550000100000, "/elsewhere/leak")
+	for _, c := range []struct {
+		table *symbols.Table
+		inner string
+		notes int
+	}{
+		{nil, fmt.Sprintf("leak+%#x", offset), 1},
+		{&symbols.Table{}, "remember", 0},
+	} {
+		if c.table != nil {
+			if err := c.table.Add(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := jemalloc.Decode("f", bytes.NewReader([]byte(profile)), int64(len(profile)), totals.Options{Symbols: c.table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames := s.Stacks.Frames(s.Sites()[0].Stack)
+		if len(frames) != 2 || frames[0].Function != c.inner || frames[1].Function != "libc.so.6+0x0" || len(s.Notes) != c.notes {
+			t.Errorf("%+v, notes %q", frames, s.Notes)
+		}
+		if c.table != nil && (filepath.Base(frames[0].File) != "leak.c" || frames[0].Line < 9 || frames[0].Line > 11) {
+			t.Errorf("%+v", frames[0])
+		}
+	}
+}
+
+func TestABinaryWithoutLinesHasFunctions(t *testing.T) {
+	path := built(t, "leak")
+	var table symbols.Table
+	if err := table.Add(path); err != nil {
+		t.Fatal(err)
+	}
+	offset := offsetOf(t, path, "train")
+	if f, ok := table.Frame("/x/leak", offset+4); !ok || f.Function != "train" || f.File != "/x/leak" || f.Line != -1 {
+		t.Errorf("%+v %v", f, ok)
+	}
+	for _, file := range []string{"/x/other", "/x/leak"} {
+		if f, ok := table.Frame(file, 1<<40); ok {
+			t.Errorf("%s: %+v", file, f)
+		}
+	}
+}
+
+func TestWhatHasNoSymbolsIsRefused(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no binary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{text: "not an ELF binary", text + "absent": "no such file", built(t, "leak", "-s", "-static-pie"): "it has no symbols"} {
+		var table symbols.Table
+		if err := table.Add(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// FuzzABinary cuts and changes a real one.
+func FuzzABinary(f *testing.F) {
+	exe, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		f.Skip(err)
+	}
+	f.Add(uint32(64), uint32(24), byte(1))
+	f.Add(uint32(4096), uint32(40), byte(255))
+	f.Fuzz(func(t *testing.T, length, at uint32, value byte) {
+		text := bytes.Clone(exe[:min(int(length), len(exe), 1<<20)])
+		if len(text) > 0 {
+			text[int(at)%len(text)] ^= value
+		}
+		path := filepath.Join(t.TempDir(), "b")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var table symbols.Table
+		if table.Add(path) == nil {
+			table.Frame("b", uint64(at))
+		}
+	})
+}
