@@ -57,3 +57,37 @@ print(told(5, [[user], [], [], [], [user], []], [(5, []), (9, [user])]))  # and 
 [[1, 0, 0, 2, 1, 2], [2, 1]]
 `)
 }
+
+func TestBackwardsOnTwoLinesOfAFunctionAreToldApart(t *testing.T) {
+	agentProgram(t, `
+import sys
+from memdiag import _backward
+b = _backward.Backward()
+now = [0]
+_backward.time.time = lambda: now[0]
+def library(): exec(compile("def call(): b.called(sys._getframe(0))", "/x/torch/y.py", "exec"), globals()); return call
+call = library()
+def train():
+    now[0] = 1
+    call()
+    now[0] = 2
+    call()
+def told(blocks, events):
+    t = {"segments": [{"blocks": [{"address": i, "requested_size": n, "state": "active_allocated", "frames": []} for i, n in enumerate(blocks)]}],
+         "device_traces": [[{"action": "alloc", "addr": 50, "size": n, "time_us": int(1e6 * at), "frames": []} for n, at in events]
+                           + [{"action": "alloc", "addr": 9, "size": 1, "time_us": int(1e6 * (now[0] + 0.9)), "frames": [{"filename": "train.py", "line": 7, "name": "f"}]}]]}
+    b.complete(t)
+    return [[f["line"] for f in x["frames"] if f["name"] == "train"] for rows in (t["segments"][0]["blocks"], t["device_traces"][0]) for x in rows]
+told([], [])
+train()
+print(told([100, 200, 300], [(100, 1.1), (300, 1.2), (200, 2.1), (300, 2.2)]))  # of 300 bytes are both
+t = {"segments": [{"blocks": [{"address": 1, "requested_size": 200, "state": "active_allocated", "frames": []}]}], "device_traces": []}
+b.complete(t)
+print([f["line"] for f in t["segments"][0]["blocks"][0]["frames"] if f["name"] == "train"])  # without a record
+b.threads.add(0)
+print(told([100], [(100, 1.1)]))  # two threads call backward
+`, `[[11], [13], [], [11], [11], [13], [13], []]
+[13]
+[[], [], []]
+`)
+}

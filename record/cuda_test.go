@@ -464,9 +464,9 @@ def told(*frames):
 print(told([], [user]))  # no backward yet, and the first is older than the recording
 step()
 print(told([], [user], [own], []))
-print(len(b.stacks), [f["name"] for f in b.shared()])
+print(len(b.stacks), [f["name"] for f in b.shared()[0]])
 for _ in range(3): step()
-print(len(b.stacks), [f["name"] for f in b.shared()])  # one function, called from two lines
+print(len(b.stacks), [f["name"] for f in b.shared()[0]])  # one function, called from two lines
 b = _backward.Backward()
 def library(): exec(compile("def call(): b.called(sys._getframe(0))", "/x/torch/y.py", "exec"), globals()); return call
 call = library()
@@ -474,7 +474,7 @@ def train():
     call()
     call()
 train()
-print(len(b.stacks), [f["name"] for f in b.shared()])  # two lines of one function
+print(len(b.stacks), [f["name"] for f in b.shared()[0]])  # two lines of one function
 b = _backward.Backward()
 b.complete(taken())
 step()

@@ -1,12 +1,18 @@
 """Where the program calls backward. What a GPU's backward allocates comes from a thread of autograd's, in C++, and has no stack of
 Python's in PyTorch's record: it gets that of the call."""
 
+import _thread
+import bisect
+import collections
 import os
+import time
 
 from ._ticks import ROOTS
 
 # Frames of a stack, and stacks that are told apart.
 DEPTH, MOST = 48, 64
+# Calls whose times are known; sizes whose calls are; and which part of what has a size has to come from one call.
+CALLS, SIZES, ONE = 4096, 4096, 0.9
 # Where our own files are, through which operators go at some steps only.
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Events of the record that a call for memory is behind.
@@ -19,9 +25,11 @@ class Backward:
     def __init__(self):
         self.stacks = {}  # by ids of code objects and the places in them: frames, and the objects, which keep the ids their own
         self.older = None  # addresses of the blocks without a stack that were there when the recording began, or when it was found ended
+        self.calls = collections.deque(maxlen=CALLS)  # of each the time in microseconds, and its key among the stacks
+        self.threads, self.sizes = set(), {}  # that call; and by the bytes asked for, how many came from each call
         # Whether the record has stacks of what it lists, and of blocks, which the program may have it leave out; and when its newest
-        # allocation was.
-        self.listed, self.told, self.newest = True, True, 0
+        # allocation was, and that of the look before.
+        self.listed, self.told, self.newest, self.before = True, True, 0, 0
 
     def called(self, frame):
         """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
@@ -33,6 +41,8 @@ class Backward:
             key.append(f.f_lasti)
             f = f.f_back
         key = tuple(key)
+        self.calls.append((int(time.time() * 1e6), key))
+        self.threads.add(_thread.get_ident())
         if key not in self.stacks and len(self.stacks) < MOST and (f is not None or codes[-1].co_name in ROOTS):
             self.stacks[key] = list(frames(frame)), codes
 
@@ -46,19 +56,29 @@ class Backward:
             self.older = {b["address"] for b in bare}
         else:
             self.older.intersection_update([b["address"] for b in bare])
-        shared = self.shared()
-        if not shared:
-            return
+        shared, apart = self.shared()
+        starts = [t for t, _ in self.calls] if apart else ()
+        for e in (e for trace in taken["device_traces"] for e in trace) if self.listed else ():
+            if e["action"] in MADE and alone(e.get("frames")) and e["size"] != workspace:
+                e["frames"] = self.at(starts, e) or shared or e["frames"]
         for b in bare:
             if b["address"] not in self.older:
-                b["frames"] = shared
-        for trace in taken["device_traces"] if self.listed else ():
-            for e in trace:
-                if e["action"] in MADE and alone(e.get("frames")) and e["size"] != workspace:
-                    e["frames"] = shared
+                b["frames"] = apart and self.of_size(b.get("requested_size")) or shared or b["frames"]
+
+    def at(self, starts, event):
+        """The frames of the call that was the last one at an event, whose size is that call's from now on; None where no call is known."""
+        when, size = event.get("time_us", 0), event["size"]
+        i = bisect.bisect(starts, when) - 1
+        key = self.calls[i][1] if i >= 0 else None
+        if key not in self.stacks:
+            return None
+        if when > self.before and (size in self.sizes or len(self.sizes) < SIZES):
+            self.sizes.setdefault(size, collections.Counter())[key] += 1
+        return self.stacks[key][0]
 
     def learn(self, taken):
         """Takes from a record whether it has stacks: what Python's threads allocate has one else, as in each forward pass."""
+        self.before = self.newest
         new = [e for trace in taken["device_traces"] for e in trace if e["action"] == "alloc" and e.get("time_us", 1) > self.newest]
         if new:
             self.newest = max(e.get("time_us", 0) for e in new)
@@ -68,12 +88,22 @@ class Backward:
 
     def shared(self):
         """The frames that all calls of backward share: all of them where there is one. Of several, the innermost if the program's are
-        among them, as of a function that is called from several places; else the outermost."""
+        among them, as of a function that is called from several places; else the outermost. And whether the calls are told apart then, by
+        the times at which one thread makes them."""
         stacks = [rows for rows, _ in self.stacks.values()]
         inner = common(stacks)
         if any(TORCH not in row["filename"] for row in inner):
-            return inner
-        return common([rows[::-1] for rows in stacks])[::-1]
+            return inner, False
+        return common([rows[::-1] for rows in stacks])[::-1], len(self.threads) == 1
+
+    def of_size(self, size):
+        """The frames of the call from which nearly all of a size come; None where there is none. A block has no time, and a snapshot
+        may have no record: the same block is to have the same frames in each."""
+        calls = self.sizes.get(size)
+        if not calls:
+            return None
+        (key, n), = calls.most_common(1)
+        return self.stacks[key][0] if n >= ONE * sum(calls.values()) else None
 
 
 def common(stacks):
