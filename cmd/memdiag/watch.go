@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/budget"
 	"github.com/memdiag/memdiag/diff/canary"
+	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
@@ -25,12 +28,13 @@ import (
 func newWatchCommand(env *environment) *cobra.Command {
 	w := watching{env: env, format: choice{"text", []string{"text", "json"}}, alarms: alarms{signal: signalFlag{syscall.SIGTERM, "TERM"}}}
 	cmd := &cobra.Command{
-		Use:     "watch [RUN]",
+		Use:     "watch [RUN | PID]",
 		GroupID: groupFind,
 		Short:   "follow a run while it is recorded: what leaks, and when memory is full",
 		Long: `Follows a run that memdiag record writes, until the run has ended or Ctrl-C. Watching
 changes nothing in the run. It may begin at any time, also after the run has ended.
-Several processes may watch one run.
+Several processes may watch one run. A PID is that of a recorded process, or of the
+memdiag that records it.
 
 A line is printed when something changes. Growth is a possible leak at first. It is
 reported as a leak once it has continued for three times as long, in new snapshots. So
@@ -79,6 +83,20 @@ type watching struct {
 	budgets budgetFlags
 }
 
+// resolve is the folder of a run, which may be named by a process.
+func (w *watching) resolve(name string) (string, error) {
+	pid, err := strconv.Atoi(name)
+	if _, missing := os.Stat(name); err != nil || pid <= 0 || missing == nil {
+		return files.ResolveRun(name, ".")
+	}
+	dir := record.RunOf(pid)
+	if dir == "" {
+		return "", badInput(withHint(fmt.Errorf("process %d is not recorded by memdiag, or cannot be looked at", pid), "name the run's folder; memdiag attach %d records a Python program that runs already", pid))
+	}
+	w.env.talk.say("process %d is recorded in %s", pid, dir)
+	return dir, nil
+}
+
 // shortest is the least time between looks.
 const shortest = 50 * time.Millisecond
 
@@ -97,7 +115,7 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
-	dir, err := files.ResolveRun(name, ".")
+	dir, err := w.resolve(name)
 	if err != nil {
 		return err
 	}
