@@ -23,6 +23,7 @@ var copies = []Cause{
 			named(-5, castWords...),
 			partly(-5, snapshot.OwnedByGrad, "they are gradients"),
 			within(-4, "they are newly created, not copied", moduleWords...),
+			upTo(-4, 8, "each is a single number of %s"),
 			named(-4, "stage", "staged", "staging", "writer", "async save", "pending write"),
 		},
 	},

@@ -177,9 +177,9 @@ var allocator = []Cause{
 	},
 	{
 		ID: "pool-kept-live", Name: "live blocks in a private pool",
-		What:       "Outputs of a captured graph are in its pool. If the program holds them until the next capture or replay, the pool must grow.",
-		Sign:       "One stack has live blocks in segments of a private pool, and each capture adds more.",
-		Fix:        "copy outputs of the graph before you store them, and reuse its input buffers",
+		What:       "Outputs of a captured graph are in its pool, and what a program allocates under use_mem_pool is in a pool of its own. If the program holds them until the next capture, replay or step, the pool must grow.",
+		Sign:       "One stack has live blocks in segments of a private pool, and each capture or step adds more.",
+		Fix:        "release what holds them; copy outputs of a graph before you store them, and reuse its input buffers",
 		Before:     "kept.append(graph_output)",
 		After:      "kept.append(graph_output.clone())",
 		References: []string{"pytorch#128424"},

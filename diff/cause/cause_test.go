@@ -243,6 +243,7 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 			site(1, 9, 48, "engine.Track engine/track.go", "main.step main.go"),
 		).with(func(e *Evidence) { e.Host = true }), "host-index"},
 		{"blocks that no one saw allocated", leak(Site{Headline: -1, Live: 9, Blocks: 9, Requested: 4096}), "before-recording"},
+		{"norms under an average's name", leak(site(1, 90, 4, "_get_total_norm /x/site-packages/torch/nn/utils/clip_grad.py", "train train.py").heldBy("list", "__main__.ema", 90)), "values-kept-as-tensors"},
 		{"live blocks in a graph's pool", leak(Site{Frames: calls("empty ??", "run train.py"), Headline: 1, Blocks: 3, Requested: 12 << 10, Private: true}), "pool-kept-live"},
 		{"optimizer state that settled", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, "_init_group /x/site-packages/torch/optim/adam.py", "main train.py")}}, "optimizer-state"},
 		{"a meter of pending blocks", Evidence{Meter: PendingFree}, "pending-free"},
