@@ -85,6 +85,9 @@ type watching struct {
 
 // resolve is the folder of a run, which may be named by a process.
 func (w *watching) resolve(name string) (string, error) {
+	if strings.Contains(name, "://") {
+		return "", badInput(withHint(errors.New("a URL is no run"), "memdiag record --pprof URL --watch records what a Go program serves there, and follows it"))
+	}
 	pid, err := strconv.Atoi(name)
 	if _, missing := os.Stat(name); err != nil || pid <= 0 || missing == nil {
 		return files.ResolveRun(name, ".")
