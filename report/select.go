@@ -10,6 +10,7 @@ import (
 // Selection is which stacks and calls of a profile are drawn, and from which end. Expressions match calls as "function (file:line)".
 type Selection struct {
 	Focus  *regexp.Regexp // stacks with a call that matches; nil for all
+	From   *regexp.Regexp // calls that stacks begin at: the outermost that matches, or inverted the innermost; nil for their own ends
 	Hide   *regexp.Regexp // calls that are left out of the stacks; nil for none
 	Invert bool           // from the call that allocates outwards
 }
@@ -22,6 +23,10 @@ func (p *Profile) Select(o Selection) bool {
 	if o.Focus != nil {
 		p.Samples = slices.DeleteFunc(p.Samples, func(s Sample) bool { return !slices.ContainsFunc(s.Frames, matches(o.Focus)) })
 		p.Title += ", stacks through " + brief(o.Focus.String())
+	}
+	if o.From != nil {
+		p.begin(matches(o.From), o.Invert)
+		p.Title += ", from " + brief(o.From.String())
 	}
 	if o.Hide != nil {
 		for i := range p.Samples {
@@ -39,4 +44,22 @@ func (p *Profile) Select(o Selection) bool {
 		p.Title += ", from the allocating call outwards"
 	}
 	return len(p.Samples) > 0
+}
+
+// begin leaves out of each stack what is outside of the outermost call that matches, or inverted what is inside of the innermost: what it calls, or
+// what calls it. Stacks without such a call are left out.
+func (p *Profile) begin(matches func(snapshot.Frame) bool, inverted bool) {
+	p.Samples = slices.DeleteFunc(p.Samples, func(s Sample) bool { return !slices.ContainsFunc(s.Frames, matches) })
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		first, last := slices.IndexFunc(s.Frames, matches), len(s.Frames)-1
+		for !matches(s.Frames[last]) {
+			last--
+		}
+		if inverted {
+			s.Frames = s.Frames[first:]
+		} else {
+			s.Frames = s.Frames[:last+1]
+		}
+	}
 }

@@ -25,6 +25,13 @@ func TestAProfileIsSelected(t *testing.T) {
 	if inverted := tree(Selection{Invert: true}); first(inverted) == first(whole) || !strings.Contains(inverted, "from the allocating call outwards") {
 		t.Errorf("inverted:\n%s", inverted)
 	}
+	conv := regexp.MustCompile("Conv2D")
+	if text := tree(Selection{From: conv}); strings.Contains(text, "Forward") || !strings.Contains(text, "Alloc") {
+		t.Errorf("what it calls:\n%s", text)
+	}
+	if text := tree(Selection{From: conv, Invert: true}); !strings.Contains(text, "Forward") || strings.Contains(text, "Alloc") {
+		t.Errorf("what calls it:\n%s", text)
+	}
 	if text := tree(Selection{Focus: regexp.MustCompile("no such call")}); text != "nothing" {
 		t.Errorf("%s", text)
 	}

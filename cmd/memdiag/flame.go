@@ -16,7 +16,7 @@ import (
 
 func newFlameCommand(env *environment) *cobra.Command {
 	var output string
-	var focus, hide string
+	var focus, from, hide string
 	rate, tree, invert := false, false, false
 	options := report.FlameOptions{}
 	cmd := &cobra.Command{
@@ -31,6 +31,7 @@ as a tree of calls.`,
   memdiag flame my-run --rate
   memdiag flame my-run --tree --focus optimizer
   memdiag flame my-run --invert --hide site-packages
+  memdiag flame my-run --tree --from 'forward .*model.py'   # and with --invert: its callers
   memdiag flame my-run -o growth.pb.gz   # for go tool pprof`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +39,7 @@ as a tree of calls.`,
 			for _, e := range []struct {
 				of       **regexp.Regexp
 				flag, is string
-			}{{&selected.Focus, "focus", focus}, {&selected.Hide, "hide", hide}} {
+			}{{&selected.Focus, "focus", focus}, {&selected.From, "from", from}, {&selected.Hide, "hide", hide}} {
 				if e.is == "" {
 					continue
 				}
@@ -77,8 +78,8 @@ as a tree of calls.`,
 			if err != nil {
 				return err
 			}
-			if !profile.Select(selected) && focus != "" {
-				return usagef(cmd, "--focus %s: no stack that is drawn has such a call", focus)
+			if !profile.Select(selected) && focus+from != "" {
+				return usagef(cmd, "no stack that is drawn has a call that matches --focus and --from")
 			}
 			if err := env.result(output, strings.HasSuffix(output, ".pb.gz"), func(w io.Writer) error { return write(w, profile) }); err != nil {
 				return err
@@ -96,6 +97,7 @@ as a tree of calls.`,
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
 	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")
 	flags.StringVar(&focus, "focus", "", "draw only stacks with a call that matches this `REGEXP`, as \"function (file:line)\"")
+	flags.StringVar(&from, "from", "", "begin stacks at the call that matches this `REGEXP`: what it calls, or with --invert what calls it")
 	flags.StringVar(&hide, "hide", "", "leave out calls that match this `REGEXP`")
 	flags.BoolVar(&invert, "invert", false, "draw stacks from the allocating call outwards")
 	flags.BoolVar(&tree, "tree", false, "print a tree of calls, and write no file")
