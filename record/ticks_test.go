@@ -346,3 +346,31 @@ print(says(b"import torch\nmodel.eval()\noptimal = model(x)\n"), says(b"mark(pha
 print(_ticks.trains())
 `, "True True True True\nFalse False False\nTrue\n")
 }
+
+// returned asks in a process of multiprocessing's whether the program runs: in its function, as that lets go of what it has, and at the end.
+const returned = `
+import multiprocessing, multiprocessing.util, os, sys
+from memdiag import _ticks
+
+def say(frame):
+    os.write(1, b"%r\n" % _ticks.runs(frame))
+class Kept:
+    def __del__(self):
+        say(sys._getframe().f_back)
+def work():
+    kept = Kept()
+    multiprocessing.util.Finalize(None, lambda: say(sys._getframe()), exitpriority=0)
+    say(sys._getframe())
+if __name__ == "__main__":
+    for method in "fork", "spawn":
+        p = multiprocessing.get_context(method).Process(target=work)
+        p.start()
+        p.join()
+    say(sys._getframe())
+`
+
+// A worker's last snapshot was taken after its function had returned: all that leaked was gone.
+func TestWhatAWorkerFreesAtItsEndIsNotLookedAt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, returned, "True\nFalse\nFalse\nTrue\nFalse\nFalse\nTrue\n")
+}

@@ -44,6 +44,9 @@ APART = 4
 # while threads are waited for at the end, and of a process that a thread forked.
 ROOTS = ("<module>", "_run_module_as_main", "_shutdown", "_bootstrap")
 
+# Functions of multiprocessing's, and what they have called, when the function of a process has returned, and has let go of what it had.
+RETURNED = {("run", None), ("_bootstrap", None), ("_bootstrap", "_exit_function")}
+
 
 class Ticker:
     def __init__(self, agent):
@@ -225,9 +228,16 @@ class Ticker:
 def runs(frame):
     """Whether a frame of the main thread is the program's, which has not ended. What has been cleared
     at its exit has not been released by it."""
-    while frame is not None and frame.f_back is not None:
+    called = None
+    while frame is not None:
+        code = frame.f_code
+        if (code.co_name, called) in RETURNED and code.co_filename.endswith("multiprocessing/process.py"):
+            return False
+        called = code.co_name
+        if frame.f_back is None:
+            break
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_name in ROOTS
+    return frame is not None and called in ROOTS
 
 
 def loads_ctypes():
