@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
@@ -17,17 +20,58 @@ import (
 // mostBeside is how many processes are looked at, and aLot what one takes at least to be named.
 const mostBeside, aLot = 10_000, 256 << 20
 
-// beside are the other processes of memdiag's control group that take much memory, a clause each; none where no system tells.
-func beside() []string {
+// beside are others that take much memory here, a clause each: on GPUs, and in memdiag's control group.
+func beside() []string { return append(besideOnGPUs(), besideInGroup()...) }
+
+// besideOnGPUs are the processes that NVIDIA's driver lists, before memdiag runs the program; none where its tool is not there. In a
+// container it may list none, or PIDs of the host.
+func besideOnGPUs() []string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "nvidia-smi", "--query-compute-apps=gpu_name,pid,process_name,used_memory", "--format=csv,noheader,nounits").Output()
+	if err != nil {
+		return nil
+	}
+	var all []taker
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(line, ", ") // a process's name may have commas
+		if len(fields) < 4 {
+			continue
+		}
+		last := len(fields) - 1
+		if mebibytes, err := strconv.ParseInt(strings.TrimSpace(fields[last]), 10, 32); err == nil && mebibytes<<20 >= aLot {
+			name := fmt.Sprintf("%s (process %s)", filepath.Base(strings.Join(fields[2:last], ", ")), fields[1])
+			all = append(all, taker{name, snapshot.Bytes(mebibytes) << 20, "of " + fields[0]})
+		}
+	}
+	return clauses(all)
+}
+
+// taker is a process that takes much.
+type taker struct {
+	name  string
+	size  snapshot.Bytes
+	where string
+}
+
+// clauses name the largest.
+func clauses(all []taker) (out []string) {
+	slices.SortFunc(all, func(a, b taker) int { return cmp.Compare(b.size, a.size) })
+	for _, p := range all[:min(3, len(all))] {
+		out = append(out, report.Printable(fmt.Sprintf("%s takes %s %s", p.name, p.size, p.where)))
+	}
+	if len(all) > 3 {
+		out = append(out, fmt.Sprintf("%d more processes take %s each, or more", len(all)-3, snapshot.Bytes(aLot)))
+	}
+	return out
+}
+
+func besideInGroup() []string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
 	}
-	type process struct {
-		name string
-		size snapshot.Bytes
-	}
-	var all []process
+	var all []taker
 	entries, _ := os.ReadDir("/proc") // what was read before an error counts
 	for _, e := range entries[:min(len(entries), mostBeside)] {
 		pid, err := strconv.Atoi(e.Name())
@@ -47,16 +91,8 @@ func beside() []string {
 		pages, _ := strconv.ParseInt(fields[1], 10, 64)
 		if size := snapshot.Bytes(pages * int64(os.Getpagesize())); size >= aLot {
 			name, _ := os.ReadFile(filepath.Join(folder, "comm")) //nolint:gosec // the system's
-			all = append(all, process{strings.TrimSpace(string(name)), size})
+			all = append(all, taker{strings.TrimSpace(string(name)), size, "in the same control group"})
 		}
 	}
-	slices.SortFunc(all, func(a, b process) int { return cmp.Compare(b.size, a.size) })
-	var out []string
-	for _, p := range all[:min(3, len(all))] {
-		out = append(out, fmt.Sprintf("%s takes %s in the same control group", report.Printable(p.name), p.size))
-	}
-	if len(all) > 3 {
-		out = append(out, fmt.Sprintf("%d more processes take %s each, or more", len(all)-3, snapshot.Bytes(aLot)))
-	}
-	return out
+	return clauses(all)
 }
