@@ -18,6 +18,7 @@ func newFlameCommand(env *environment) *cobra.Command {
 	var output string
 	var focus, from, hide string
 	rate, tree, invert := false, false, false
+	var push profilePush
 	options := report.FlameOptions{}
 	cmd := &cobra.Command{
 		Use:     "flame [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
@@ -32,7 +33,8 @@ as a tree of calls.`,
   memdiag flame my-run --tree --focus optimizer
   memdiag flame my-run --invert --hide site-packages
   memdiag flame my-run --tree --from 'forward .*model.py'   # and with --invert: its callers
-  memdiag flame my-run -o growth.pb.gz   # for go tool pprof`,
+  memdiag flame my-run -o growth.pb.gz   # for go tool pprof
+  memdiag flame my-run --push http://pyroscope:4040 --label team=vision`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			selected := report.Selection{Invert: invert}
@@ -81,6 +83,9 @@ as a tree of calls.`,
 			if !profile.Select(selected) && focus+from != "" {
 				return usagef(cmd, "no stack that is drawn has a call that matches --focus and --from")
 			}
+			if push.to.URL != nil {
+				return push.send(cmd, env, run, profile)
+			}
 			if err := env.result(output, strings.HasSuffix(output, ".pb.gz"), func(w io.Writer) error { return write(w, profile) }); err != nil {
 				return err
 			}
@@ -102,6 +107,7 @@ as a tree of calls.`,
 	flags.BoolVar(&invert, "invert", false, "draw stacks from the allocating call outwards")
 	flags.BoolVar(&tree, "tree", false, "print a tree of calls, and write no file")
 	cmd.MarkFlagsMutuallyExclusive("tree", "output")
+	push.flags(cmd)
 	flags.StringVar(&options.Title, "title", "", "the flamegraph's title")
 	return cmd
 }
