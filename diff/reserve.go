@@ -99,25 +99,6 @@ func (r *Result) segments() (grown snapshot.Bytes) {
 	return grown
 }
 
-// tensorsInSegments reports whether shared memory that a process gained is of tensors in it that leak: they grew by as much,
-// and its private memory did not.
-func (r *Result) tensorsInSegments(e *Reserve) bool {
-	leaked := snapshot.Bytes(0)
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Verdict == Leak && f.Rows[0].Device.Kind == snapshot.CPU {
-			leaked += f.Growth().Bytes
-		}
-	}
-	for i := range r.run.Tree.Processes {
-		if p := &r.run.Tree.Processes[i]; p.PID == e.Processes.PID && r.recorded(p) {
-			first := slices.IndexFunc(p.Points, func(at snapshot.ProcessPoint) bool { return at.Recorded })
-			private := p.Points[len(p.Points)-1].Anonymous - p.Points[max(0, first)].Anonymous
-			return 2*leaked >= e.Growth && 2*private <= e.Growth
-		}
-	}
-	return false
-}
-
 func inSegments(s *snapshot.Snapshot) (held snapshot.Bytes) {
 	for i := range s.Devices {
 		if s.Devices[i].Kind == snapshot.SharedMemory {

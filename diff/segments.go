@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -42,6 +43,54 @@ func (r *Result) holdSegments() {
 		}
 	}
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return behind[f.Rows[0]] })
+}
+
+// tensorsInSegments reports whether shared memory that grew is of tensors that leak in recorded processes: they grew by as much, and the
+// private memory there did not. Their findings say so.
+func (r *Result) tensorsInSegments(e *Reserve) bool {
+	var of []*Finding
+	all := snapshot.Bytes(0)
+	look := func(in *Result, pid, alike int) {
+		n, leaked := len(of), snapshot.Bytes(0)
+		for i := range in.Findings {
+			if f := &in.Findings[i]; f.Verdict == Leak && f.Rows[0].Device.Kind == snapshot.CPU {
+				of, leaked = append(of, f), leaked+f.Growth().Bytes
+			}
+		}
+		if private, known := r.privateGrowthOf(pid, in.First.Mark.Time); !known || 2*private > leaked {
+			of, leaked = of[:n], 0
+		}
+		all += snapshot.Bytes(alike) * leaked
+	}
+	look(r, r.Last.PID, 1)
+	for _, c := range r.Children {
+		look(c.Result, c.PID, c.Alike)
+	}
+	if 2*all < e.Growth {
+		return false
+	}
+	where := "it is shared memory"
+	if e.Processes.Segments > 1 {
+		where += "; there were up to " + e.Processes.files()
+	}
+	for _, f := range of {
+		f.Reasons = append(f.Reasons, where)
+	}
+	return true
+}
+
+// privateGrowthOf is by how much the private memory of a process has grown since a moment.
+func (r *Result) privateGrowthOf(pid int, since time.Time) (grown snapshot.Bytes, known bool) {
+	p := r.run.Tree.ProcessAt(pid, since)
+	if p == nil {
+		return 0, false
+	}
+	p = withoutEnd(p)
+	first := slices.IndexFunc(p.Points, func(at snapshot.ProcessPoint) bool { return !at.Time.Before(since) })
+	if first < 0 {
+		return 0, false
+	}
+	return p.Points[len(p.Points)-1].Anonymous - p.Points[first].Anonymous, true
 }
 
 // ofSegments reports whether a finding is of segments of shared memory.
