@@ -242,3 +242,19 @@ func TestWhatLocalsReturnedStaysTheProgramsOwn(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, locals, "1 1 True\n1 None True\n")
 }
+
+// A GPU's blocks are looked for if they were there at the look before: of a list that grows fast they are neither the first nor the last.
+func TestWhatIsInTheMiddleOfALongContainerIsFound(t *testing.T) {
+	agentProgram(t, tensors+`
+import collections
+for kept in [Tensor() for _ in range(5000)], collections.deque(Tensor() for _ in range(5000)), {i: Tensor() for i in range(5000)}:
+    wanted = {t.storage._cdata: 0 for t in list(kept.values() if type(kept) is dict else kept)[1000:4000]}
+    walk = _holders.Walk(torch, wanted, {})
+    walk.run(9)
+    path, kind, items, _ = walk.hits[0].holder(len(wanted))
+    print(walk.covered(), path, kind, items)
+`, `{0} __main__.kept list 5000
+{0} __main__.kept deque 5000
+{0} __main__.kept dict 5000
+`)
+}

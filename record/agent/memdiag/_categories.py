@@ -13,9 +13,10 @@ from weakref import ref
 from . import _census
 from ._agent import work
 from ._handlers import raised
-from ._holders import ATOMS, BASES, once, some, some_items
+from ._holders import ATOMS, BASES, once
 from ._length import dict_of, own
 from ._roots import Roots
+from ._samples import some, some_items
 
 # Categories, as the reader numbers them.
 PARAMETER, BUFFER, GRADIENT, STATE, RESULT, WORKSPACE = 1, 2, 3, 4, 5, 7

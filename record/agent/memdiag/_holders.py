@@ -29,6 +29,7 @@ from ._longer import Ways
 from ._objects import of_other_types
 from ._places import CONTAINERS, ITEMS, NAMED, NEW, PARTS, Node, Votes
 from ._roots import Registries, Roots, is_programs, named
+from ._samples import base_of, some, some_items, spread, spread_items
 from ._windows import DEEP, shortened
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
@@ -505,11 +506,11 @@ class Walk(Roots):
                 n, bound, node.ring = taken(obj), n, True
                 items = list.__getitem__(obj, slice(n))
             most = self.container(obj, node, LISTS[base], n, bound)
-            for place, v in self.order(list(enumerate(some(items, most)))):
+            for place, v in self.order(list(enumerate((some if self.brief else spread)(items, most)))):
                 self.push(v, node, "{…}" if LISTS[base] == "set" else "[…]", place=place if n <= most else None)
         elif issubclass(t, dict):
             bound = node.parent.bound if node.label in QUEUED else 0
-            for k, v in self.order(some_items(obj, self.container(obj, node, "dict", dict.__len__(obj), bound))):
+            for k, v in self.order((some_items if self.brief else spread_items)(obj, self.container(obj, node, "dict", dict.__len__(obj), bound))):
                 self.push(k, node, "{…}")
                 self.push(v, node, "[%s]" % key_text(k))
             if id(t) not in DICTS:
@@ -742,38 +743,12 @@ def exits():
     return sys.modules["atexit"]._ncallbacks() if "atexit" in sys.modules else 0
 
 
-def some(c, most):
-    """The items of a list, set and the like; of a large one the first and the last, which are new.
-    What a subclass defines of its own is not called."""
-    base = base_of(type(c))
-    if base.__len__(c) <= most:
-        return list(base.__iter__(c))
-    first = itertools.islice(base.__iter__(c), most // 4)
-    if base in (list, tuple):
-        last = base.__getitem__(c, slice(most // 4 - most, None))
-    else:
-        last = base.__reversed__(c) if base is collections.deque else base.__iter__(c)
-    return [*first, *itertools.islice(last, most - most // 4)]
-
-
-def some_items(d, most):
-    """The same of a dict's keys and values: to look for a key's value asks the key."""
-    items = dict.items(d)
-    if len(items) <= most:
-        return list(items)
-    return [*itertools.islice(items, most // 4), *itertools.islice(reversed(items), most - most // 4)]
-
-
 def once(types, t, find):
     """What find() returns, which is called once for each type."""
     found = types.get(id(t))
     if found is None:
         found = types[id(t)] = find(), t  # which keeps the id its own
     return found[0]
-
-
-def base_of(t):
-    return next(b for b in LISTS if issubclass(t, b))
 
 
 def qualified(t):
