@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -136,42 +134,4 @@ func WriteDetail(w io.Writer, d *Detail) error {
 	}
 	table(&b, "run|day|commit|library|ranks|rate|leaked|name", rows)
 	return flush(w, &b)
-}
-
-// WriteViews writes SQL that makes a view of each table in DuckDB. A run that is in two folders for
-// a moment, while another process merges them, counts once.
-func WriteViews(w io.Writer, dir string) error {
-	glob := func(table string) string {
-		return "'" + strings.ReplaceAll(filepath.Join(dir, "[0-9]*", "*", table+ending), "'", "''") + "'"
-	}
-	const folder = `parse_dirpath(filename)`
-	var b strings.Builder
-	fmt.Fprintf(&b, `CREATE OR REPLACE VIEW runs AS
-SELECT * EXCLUDE (filename), %s AS folder FROM read_parquet(%s, filename = true)
-QUALIFY row_number() OVER (PARTITION BY run ORDER BY added DESC, contains(filename, '%s') DESC) = 1;
-`, folder, glob("runs"), merged)
-	for i := range Schema {
-		name := Schema[i].Name
-		if name == "runs" {
-			continue
-		}
-		if name == functionsTable && !has(dir, name) {
-			fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS SELECT '' AS run, '' AS function, '' AS file WHERE false;\n", name)
-			continue
-		}
-		fmt.Fprintf(&b, `CREATE OR REPLACE VIEW %s AS
-SELECT * EXCLUDE (filename) FROM read_parquet(%s, filename = true)
-WHERE (run, %s) IN (SELECT run, folder FROM runs);
-`, name, glob(name), folder)
-	}
-	return flush(w, &b)
-}
-
-// has reports whether any folder has a table.
-func has(dir, table string) bool {
-	parts, err := list(dir, "")
-	return err == nil && slices.ContainsFunc(parts, func(p *Part) bool {
-		_, err := os.Stat(p.file(table))
-		return err == nil
-	})
 }

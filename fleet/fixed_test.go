@@ -134,7 +134,7 @@ func TestPartsOfAnOlderMemdiagHaveNoFunctions(t *testing.T) {
 	for _, p := range opened(t, dir).Parts {
 		remove(t, p.file(functionsTable))
 	}
-	if got := asked(t, python, views(t, dir), []string{"SELECT count(*) FROM functions"}); got[0][0][0] != 0. {
+	if got := asked(t, python, views(t, dir, DuckDB), []string{"SELECT count(*) FROM functions"}); got[0][0][0] != 0. {
 		t.Errorf("DuckDB has %v", got)
 	}
 	if _, err := Compact(dir, epoch); err != nil {

@@ -14,34 +14,57 @@ import (
 )
 
 // duckdb is a Python that has DuckDB, which .ci/run installs.
-func duckdb(t *testing.T) string {
+func duckdb(t *testing.T) string { return pythonWith(t, "duckdb") }
+
+func pythonWith(t *testing.T, engine string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Skip(err)
 	}
 	for _, python := range []string{filepath.Join(cache, "memdiag", "duckdb", "bin", "python"), "python3"} {
-		if exec.CommandContext(t.Context(), python, "-c", "import duckdb").Run() == nil {
+		if exec.CommandContext(t.Context(), python, "-c", "import "+engine).Run() == nil {
 			return python
 		}
 	}
 	if os.Getenv("CI") == "true" {
-		t.Fatal("no DuckDB, which .ci/run installs")
+		t.Fatalf("no %s, which .ci/run installs", engine)
 	}
-	t.Skip("no Python with DuckDB: .ci/run installs one")
+	t.Skipf("no Python with %s: .ci/run installs one", engine)
 	return ""
 }
 
 // asked runs a script of views and then each query in DuckDB; the answers are rows.
 func asked(t *testing.T, python, views string, queries []string) [][][]any {
 	t.Helper()
-	const program = `
+	return answered(t, python, `
 import duckdb, json, sys
 views, queries = json.load(sys.stdin)
 c = duckdb.connect()
 c.execute(views)
 print(json.dumps([c.execute(q).fetchall() for q in queries], default=str))
-`
+`, views, queries)
+}
+
+// askedClickHouse does so in chDB, which is ClickHouse within a process.
+func askedClickHouse(t *testing.T, python, views string, queries []string) [][][]any {
+	t.Helper()
+	return answered(t, python, `
+import json, sys
+from chdb.session import Session
+views, queries = json.load(sys.stdin)
+s = Session()
+s.query("CREATE DATABASE fleet")
+s.query("USE fleet")
+for view in filter(str.strip, views.split(";\n")):
+    s.query(view)
+rows = lambda q: json.loads(str(s.query(q.strip().rstrip(";") + " FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0")))["data"]
+print(json.dumps([rows(q) for q in queries]))
+`, views, queries)
+}
+
+func answered(t *testing.T, python, program, views string, queries []string) [][][]any {
+	t.Helper()
 	input, err := json.Marshal([]any{views, queries})
 	if err != nil {
 		t.Fatal(err)
@@ -61,17 +84,23 @@ print(json.dumps([c.execute(q).fetchall() for q in queries], default=str))
 	return answers
 }
 
-func views(t *testing.T, dir string) string {
+func views(t *testing.T, dir string, engine Engine) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WriteViews(&b, dir); err != nil {
+	if err := WriteViews(&b, dir, engine); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
-	python := duckdb(t)
+func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) { theQueriesRun(t, DuckDB, duckdb(t), asked) }
+
+func TestTheQueriesOfTheDocsRunInClickHouse(t *testing.T) {
+	theQueriesRun(t, ClickHouse, pythonWith(t, "chdb"), askedClickHouse)
+}
+
+func theQueriesRun(t *testing.T, engine Engine, python string, ask func(*testing.T, string, string, []string) [][][]any) {
+	t.Helper()
 	page, err := os.ReadFile("../docs/queries.md")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +120,7 @@ func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
 	if err := Add(dir, series); err != nil {
 		t.Fatal(err)
 	}
-	answers := asked(t, python, views(t, dir), queries)
+	answers := ask(t, python, views(t, dir, engine), queries)
 	for i, rows := range answers {
 		if len(rows) == 0 {
 			t.Errorf("query %d has no answer", i+1)
@@ -102,12 +131,12 @@ func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(answers[0]) != len(leaks) {
-		t.Errorf("DuckDB has %d leaks, memdiag %d", len(answers[0]), len(leaks))
+		t.Errorf("%s has %d leaks, memdiag %d", engine, len(answers[0]), len(leaks))
 	}
 	for _, row := range answers[0] {
 		for _, l := range leaks {
 			if l.Fingerprint == row[0] && (fmt.Sprint(l.Runs, l.Ranks, float64(l.Leaked)) != fmt.Sprint(row[2], row[3], row[7])) {
-				t.Errorf("DuckDB has %v, memdiag %+v", row, l)
+				t.Errorf("%s has %v, memdiag %+v", engine, row, l)
 			}
 		}
 	}
@@ -119,8 +148,17 @@ func TestTheQueriesOfTheDocsRunInDuckDB(t *testing.T) {
 	}
 }
 
-func TestDuckDBCountsARunInTwoPlacesOnce(t *testing.T) {
-	python := duckdb(t)
+func TestEnginesCountARunInTwoPlacesOnce(t *testing.T) {
+	for engine, ask := range map[Engine]func(*testing.T, string, string, []string) [][][]any{DuckDB: asked, ClickHouse: askedClickHouse} {
+		t.Run(string(engine), func(t *testing.T) {
+			python := pythonWith(t, map[Engine]string{DuckDB: "duckdb", ClickHouse: "chdb"}[engine])
+			countsOnce(t, engine, python, ask)
+		})
+	}
+}
+
+func countsOnce(t *testing.T, engine Engine, python string, ask func(*testing.T, string, string, []string) [][][]any) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "fleet")
 	added(t, dir, two...)
 	place, aside := filepath.Join(dir, "2026-03-04", two[0].id), filepath.Join(t.TempDir(), "aside")
@@ -133,7 +171,7 @@ func TestDuckDBCountsARunInTwoPlacesOnce(t *testing.T) {
 	if err := os.CopyFS(place, os.DirFS(aside)); err != nil {
 		t.Fatal(err)
 	}
-	got := asked(t, python, views(t, dir), []string{"SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM findings), (SELECT count(*) FROM ranks)"})
+	got := ask(t, python, views(t, dir, engine), []string{"SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM findings), (SELECT count(*) FROM ranks)"})
 	if fmt.Sprint(got) != "[[[2 16 6]]]" {
 		t.Errorf("%v", got)
 	}
@@ -153,7 +191,7 @@ func TestHostileNamesStayNames(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 	python := duckdb(t)
-	got := asked(t, python, views(t, dir), []string{"SELECT commit FROM runs"})
+	got := asked(t, python, views(t, dir, DuckDB), []string{"SELECT commit FROM runs"})
 	if want := "c'; DROP TABLE runs; --\x1b[31m\n�"; got[0][0][0] != want {
 		t.Errorf("%q", got)
 	}

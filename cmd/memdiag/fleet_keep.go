@@ -84,21 +84,27 @@ func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
 }
 
 func newFleetSQLCommand(f *fleetFolder) *cobra.Command {
-	return &cobra.Command{
+	engine := choice{string(fleet.DuckDB), []string{string(fleet.DuckDB), string(fleet.ClickHouse)}}
+	cmd := &cobra.Command{
 		Use:   "sql",
-		Short: "print views for DuckDB, one a table",
-		Long: `Prints SQL that makes a view of each table in DuckDB, over the fleet's files as they
-are. Queries on them: ` + docsAddress + `queries.md`,
+		Short: "print views for DuckDB or ClickHouse, one a table",
+		Long: `Prints SQL that makes a view of each table in DuckDB or ClickHouse, over the fleet's
+files as they are. A ClickHouse server reads files below its user_files_path alone.
+Queries on them: ` + docsAddress + `queries.md`,
 		Example: `  memdiag fleet sql > fleet.sql && duckdb -init fleet.sql
-  memdiag fleet sql --fleet /shared/fleet`,
+  memdiag fleet sql --fleet /shared/fleet
+  memdiag fleet sql --for clickhouse > fleet.sql`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := f.open(); err != nil {
 				return err
 			}
-			return f.env.result("", false, func(w io.Writer) error { return fleet.WriteViews(w, f.folder()) })
+			return f.env.result("", false, func(w io.Writer) error { return fleet.WriteViews(w, f.folder(), fleet.Engine(engine.value)) })
 		},
 	}
+	cmd.Flags().Var(&engine, "for", "the engine that runs it")
+	completeWords(cmd, "for", engine.of)
+	return cmd
 }
 
 func newFleetReportCommand(f *fleetFolder) *cobra.Command {
