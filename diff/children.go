@@ -199,10 +199,13 @@ func (r *Result) grower() string {
 	return ""
 }
 
-// accounts reports whether a child's leaks are most of how processes grow.
+// accounts reports whether a child's leaks, or those of all like it, are most of how processes grow.
 func accounts(children []*Child, e *Reserve) bool {
 	return e.Processes != nil && slices.ContainsFunc(children, func(c *Child) bool {
 		rate, _ := c.Leaked()
+		if e.Processes.PID == 0 {
+			rate *= float64(c.Alike)
+		}
 		return KindOf(c.Role) == KindOf(e.Processes.Role) && !e.Processes.Shared && 2*rate >= e.Rate.Bytes.Value
 	})
 }

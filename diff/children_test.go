@@ -93,6 +93,22 @@ func TestALeakInAChildIsNamedByRoleAndExplainsHowItGrows(t *testing.T) {
 	}
 }
 
+// TestLeaksOfAllAlikeAccountForHowTheyGrowTogether: two workers of four leaked, and what all gained was said to be unexplained.
+func TestLeaksOfAllAlikeAccountForHowTheyGrowTogether(t *testing.T) {
+	worker, err := Analyze(workerRun("loader worker 0 of rank 1", 100, true), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Child{Role: "loader worker 0 of rank 1", Alike: 2, Of: 4, Result: worker}
+	rate, _ := c.Leaked()
+	for pid, want := range map[int]bool{0: true, 100: false} {
+		e := &Reserve{Processes: &Processes{Role: "loader worker", PID: pid}, Rate: Rate{Unit: Second, Bytes: trend.Rate([]float64{0, 1, 2, 3}, []float64{0, 3 * rate, 6 * rate, 9 * rate})}}
+		if got := accounts([]*Child{c}, e); rate <= 0 || got != want {
+			t.Errorf("process %d, %g B/s each: %v", pid, rate, got)
+		}
+	}
+}
+
 func TestAWorkersStepsAreBatches(t *testing.T) {
 	grows := lifetime{"loader worker 1", 0, 30, func(t float64) float64 { return 50 + t }}
 	run := flatRun(treeOf(grows))

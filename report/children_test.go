@@ -53,6 +53,15 @@ func TestALeakOfAnotherProcessIsDrawnAndListed(t *testing.T) {
 	}
 }
 
+// TestAPageOfRanksDoesNotContradictItsTitle: below the leak of a rank's worker stood that no rank leaks.
+func TestAPageOfRanksDoesNotContradictItsTitle(t *testing.T) {
+	r := inWorker(t)
+	r.Across = &diff.Across{Ranks: []int{0, 1}}
+	if text := lead(r); strings.Contains(text, "None") || !strings.HasSuffix(text, " Processes beside them leak.") {
+		t.Error(text)
+	}
+}
+
 // TestTheSentenceNamesTheMachineOfAProcess: of a run of several it was unknown on which one the worker leaks.
 func TestTheSentenceNamesTheMachineOfAProcess(t *testing.T) {
 	r := inWorker(t)

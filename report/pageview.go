@@ -183,6 +183,8 @@ func lead(r *diff.Result) string {
 	text := fmt.Sprintf("Compares %s with %s%s; recorded by %s%s.", first, last, between(r), producer(r.Last), ruleText(r))
 	if a := r.Across; a != nil && len(a.Leaks) > 0 {
 		text += fmt.Sprintf(" Of %d ranks it shows rank %d, which leaks most.", len(a.Ranks), r.Last.Rank)
+	} else if a != nil && len(r.Children) > 0 {
+		text += fmt.Sprintf(" Of %d ranks it shows rank %d. Processes beside them leak.", len(a.Ranks), r.Last.Rank)
 	} else if a != nil {
 		text += fmt.Sprintf(" None of %d ranks leaks; it shows rank %d.", len(a.Ranks), r.Last.Rank)
 	}
