@@ -32,6 +32,24 @@ for i in range(8):
 	}
 }
 
+// The snapshot before an out-of-memory error may be the one more than there may be, of which every second one goes.
+func TestTheSnapshotBeforeOutOfMemoryIsNotThinnedOut(t *testing.T) {
+	agentProgram(t, `
+import types
+from memdiag import _agent, _cuda
+torch = types.SimpleNamespace(version=types.SimpleNamespace(cuda=None), _C=types.SimpleNamespace())
+agent = types.SimpleNamespace(fixed=0, seconds=0, stepping=True, every=4, ticks=0, spares=False, step=133, removed=[], written=[[4 * i, "snapshot_%d" % (4 * i)] for i in range(1, 33)], elapsed=lambda: 0)
+agent.remove = agent.removed.append
+def take(step):
+    agent.written.append([step, "snapshot_%d" % step])
+    _agent.Agent.thin(agent)
+agent.take, agent.guarded = take, lambda what, f, *args: f(*args)
+cuda = _cuda.Cuda(agent, torch)
+cuda.out_of_memory(0, 1, 1, 0)
+print(len(agent.written), agent.written[-1], agent.spares)
+`, "18 [134, 'snapshot_134'] False\n")
+}
+
 func TestARecordWithoutStacksGivesNoneToBackward(t *testing.T) {
 	agentProgram(t, `
 import sys

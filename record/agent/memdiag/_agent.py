@@ -162,6 +162,7 @@ class Agent:
         self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
         self.explicit = False  # the program counts the steps
         self.written = []  # of [step or tick, path]
+        self.spares = False  # the snapshot that is being taken is not thinned out at once
         self.ticks = 0
         self.waited = 0  # steps, for one to be watched
         self.owner = {}  # by kind of mark, "step" or "tick": whether this process records them
@@ -830,7 +831,7 @@ class Agent:
         kept, last = [], None
         for i, (number, name) in enumerate(self.written):
             stretch = number // self.every if isinstance(number, int) else i // 2
-            if stretch != last:
+            if stretch != last or self.spares and i == len(self.written) - 1:
                 kept.append([number, name])
                 last = stretch
             else:

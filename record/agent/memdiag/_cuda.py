@@ -147,8 +147,9 @@ class Cuda:
     def out_of_memory(self, device, allocation, total, free):
         """Called before the exception is raised."""
         self.agent.ticks += 1
-        self.asked = True
+        self.asked = self.agent.spares = True
         self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1 if self.agent.step else None)
+        self.agent.spares = False
         self.finish()
 
     def look(self):
