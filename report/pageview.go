@@ -117,7 +117,7 @@ func pageView(r *diff.Result, about About) *view {
 	v.State, _ = state(r)
 	v.Lead = lead(r)
 	if text := OutOfMemory(r.Refused); text != "" {
-		v.Moment = []string{text}
+		v.Moment = []string{upperFirst(text)}
 	}
 	v.Facts = factsOf(r)
 	for _, f := range s.leaks {
