@@ -155,7 +155,7 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	}
 	e.Driver = r.driver(rows[0]).driver
 	e.Backward, e.Head = r.surroundings().backward, r.graphEnd(rows)
-	e.Drained = r.drained(rows[0])
+	e.Drained = r.drained(rows)
 	e.Objects = onLanguageHeap(rows) || rows[0].Device.Kind == snapshot.Items
 	e.Plain, e.NoTensors = r.surroundings().plain, r.noTensors()
 	e.Segments = !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.SharedMemory })
@@ -237,9 +237,24 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	return cause.No
 }
 
-// drained reports whether a row's oldest blocks are gone: those of the first tenth of the time
+// drained reports whether the oldest blocks of rows are gone, of all that tell: a queue's items go as a whole, while a list of
+// models still has those whose gradients were replaced.
+func (r *Result) drained(rows []*Row) cause.Answer {
+	answer := cause.Unknown
+	for _, row := range rows {
+		switch r.drainedRow(row) {
+		case cause.No:
+			return cause.No
+		case cause.Yes:
+			answer = cause.Yes
+		}
+	}
+	return answer
+}
+
+// drainedRow reports whether a row's oldest blocks are gone: those of the first tenth of the time
 // since it has any. Unknown where births are not, or of some steps only: of the others it is not known which blocks are theirs.
-func (r *Result) drained(row *Row) cause.Answer {
+func (r *Result) drainedRow(row *Row) cause.Answer {
 	if r.Series == nil || len(row.Births.Steps) == 0 || row.Births.Sampled() {
 		return cause.Unknown
 	}
@@ -250,6 +265,9 @@ func (r *Result) drained(row *Row) cause.Answer {
 	at := slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 })
 	if at < 0 || r.Series.Marks[at].Step == snapshot.NoStep {
 		return cause.Unknown
+	}
+	if row.Before.Blocks > row.Died.Blocks {
+		return cause.No // those of the first snapshot are still there
 	}
 	begun, last := r.Series.Marks[at].Step, r.Last.Mark.Step
 	if 10*(slices.Min(row.Births.Steps)-begun) > last-begun {

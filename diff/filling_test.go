@@ -116,9 +116,36 @@ func TestABacklogIsDrained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.drained(r.Findings[0].Rows[0]); got != want {
+		if got := r.drained(r.Findings[0].Rows); got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
+	}
+}
+
+// A list has a model of each fold from the first snapshot on, and each fold has one set of gradients, which are replaced: it was called a queue.
+func TestAListOfModelsIsNotDrained(t *testing.T) {
+	var snapshots []*snapshot.Snapshot
+	for step := int64(1); step <= 201; step += 10 {
+		blocks := []block{{stack: "init", size: 64, birth: snapshot.NoStep}}
+		for begins := int64(0); begins < step; begins += 25 {
+			blocks = append(blocks, block{"model", 4096, begins}, block{"backward", 4096, min(step, begins+25) - 1})
+		}
+		snapshots = append(snapshots, build(step, blocks...))
+	}
+	r, err := Analyze(runOf(snapshots...), ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFunction := map[string]*Row{}
+	for i := range r.Rows {
+		byFunction[r.Rows[i].Frames[1].Function] = &r.Rows[i]
+	}
+	gradients, models := byFunction["backward"], byFunction["model"]
+	if got := r.drained([]*Row{gradients}); got != cause.Yes {
+		t.Errorf("the gradients: %v", got)
+	}
+	if got := r.drained([]*Row{gradients, models}); got != cause.No {
+		t.Errorf("with their models: %v", got)
 	}
 }
 

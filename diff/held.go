@@ -51,7 +51,10 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 func (r *Result) join(lead, f *Finding) {
 	lead.Rows = append(lead.Rows, f.Rows...)
 	r.measure(lead)
-	lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(f)))
+	reason := fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(f))
+	if !slices.Contains(lead.Reasons, reason) { // several stacks have one line
+		lead.Reasons = append(lead.Reasons, reason)
+	}
 }
 
 // perItem is the share of a list's items for each of which a finding has a block, for every item
