@@ -55,24 +55,31 @@ func TestARecordWithoutStacksGivesNoneToBackward(t *testing.T) {
 import sys
 from memdiag import _backward
 b = _backward.Backward()
+clock = [0]
+_backward.time.time = lambda: clock[0]
 def backward(): b.called(sys._getframe(0))
-backward()
 user = {"filename": "train.py", "line": 7, "name": "step"}
-def told(when, blocks, events):
+def told(blocks, *events):
+    clock[0] += 1
+    forward = clock[0] - 0.5  # before the call of backward
+    backward()
+    clock[0] += 1
     t = {"segments": [{"blocks": [{"address": i, "state": "active_allocated", "frames": f} for i, f in enumerate(blocks)]}],
-         "device_traces": [[{"action": "alloc", "addr": a, "size": 1, "time_us": when, "frames": f} for a, f in events]]}
+         "device_traces": [[{"action": "alloc", "addr": a, "size": 1, "time_us": int(1e6 * (forward + late)), "frames": f} for a, f, late in events]]}
     b.complete(t)
     return [[len(x["frames"]) for x in rows] for rows in (t["segments"][0]["blocks"], t["device_traces"][0])]
-print(told(1, [[user]], [(0, [user])]))
-print(told(2, [[user], []], [(1, []), (9, [user])]))  # block 1 is a backward's
-print(told(3, [[user], [], []], [(2, []), (9, [])]))  # from now on nothing has a stack
-print(told(4, [[user], [], [], [], [user]], [(4, [])]))  # blocks have one, and the list has none: context="state"
-print(told(5, [[user], [], [], [], [user], []], [(5, []), (9, [user])]))  # and now both
+print(told([[user]], (0, [user], 0)))
+print(told([[user], []], (9, [user], 0), (1, [], 1)))  # block 1 is a backward's
+print(told([[user], [], []], (9, [], 0), (2, [], 0)))  # from now on nothing has a stack
+print(told([[user], [], [], [], [user]], (4, [], 0), (3, [], 1)))  # blocks have one, and the list has none: context="state"
+print(told([[user], [], [], [], [user], []], (9, [user], 0), (5, [], 1)))  # and now both
+print(told([[user], [], [], [], [user], [], []], (6, [], 1)))  # the list is too short to tell
 `, `[[1], [1]]
-[[1, 2], [2, 1]]
+[[1, 2], [1, 2]]
 [[1, 0, 0], [0, 0]]
-[[1, 0, 0, 2, 1], [0]]
-[[1, 0, 0, 2, 1, 2], [2, 1]]
+[[1, 0, 0, 2, 1], [0, 0]]
+[[1, 0, 0, 2, 1, 2], [1, 2]]
+[[1, 0, 0, 2, 1, 2, 2], [2]]
 `)
 }
 
@@ -81,19 +88,19 @@ func TestBackwardsOnTwoLinesOfAFunctionAreToldApart(t *testing.T) {
 import sys
 from memdiag import _backward
 b = _backward.Backward()
-now = [0]
-_backward.time.time = lambda: now[0]
+clock = [0]
+_backward.time.time = lambda: clock[0]
 def library(): exec(compile("def call(): b.called(sys._getframe(0))", "/x/torch/y.py", "exec"), globals()); return call
 call = library()
 def train():
-    now[0] = 1
+    clock[0] = 1
     call()
-    now[0] = 2
+    clock[0] = 2
     call()
 def told(blocks, events):
     t = {"segments": [{"blocks": [{"address": i, "requested_size": n, "state": "active_allocated", "frames": []} for i, n in enumerate(blocks)]}],
          "device_traces": [[{"action": "alloc", "addr": 50, "size": n, "time_us": int(1e6 * at), "frames": []} for n, at in events]
-                           + [{"action": "alloc", "addr": 9, "size": 1, "time_us": int(1e6 * (now[0] + 0.9)), "frames": [{"filename": "train.py", "line": 7, "name": "f"}]}]]}
+                           + [{"action": "alloc", "addr": 9, "size": 1, "time_us": int(1e6 * (clock[0] + 0.9)), "frames": [{"filename": "train.py", "line": 7, "name": "f"}]}]]}
     b.complete(t)
     return [[f["line"] for f in x["frames"] if f["name"] == "train"] for rows in (t["segments"][0]["blocks"], t["device_traces"][0]) for x in rows]
 told([], [])

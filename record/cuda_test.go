@@ -450,12 +450,9 @@ def backward(): b.called(sys._getframe(0))
 def step(): backward()
 own = {"filename": _backward.__file__, "line": 1, "name": "__torch_dispatch__"}
 user = {"filename": "train.py", "line": 7, "name": "step"}
-when = 0
 def taken(*frames):
-    global when
-    when += 1
     blocks = [{"address": i, "requested_size": 100 + i, "state": "active_allocated", "frames": list(f)} for i, f in enumerate(frames)]
-    events = [{"action": a, "addr": 900 + i, "size": 100, "time_us": when, "frames": list(f)} for a in ("alloc", "oom", "free_completed") for i, f in enumerate(frames)] + [{"action": "snapshot"}]
+    events = [{"action": a, "addr": 900 + i, "size": 100, "frames": list(f)} for a in ("alloc", "oom", "free_completed") for i, f in enumerate(frames)] + [{"action": "snapshot"}]
     return {"segments": [{"blocks": blocks}], "device_traces": [events]}
 def told(*frames):
     t = taken(*frames)

@@ -146,6 +146,10 @@ class Allocator:
         self.rings = [Ring(min(max_entries, 1 << 20)) for _ in range(DEVICES)] if enabled and cuda else None
         self.host_ring = Ring(min(max_entries, 1 << 20)) if enabled and pinned else None
 
+    def legacy(self, enabled, context, entries, listed, *_):
+        """The same, with the arguments of before PyTorch 2.1."""
+        self.record(enabled, ("all" if listed else "state") if context else None, max_entries=entries)
+
     def stamp(self, text):
         if self.texts[getattr(self.metadata, "number", 0)] != text:
             self.metadata.number = len(self.texts)
@@ -478,6 +482,7 @@ def install(torch):
         torch.UntypedStorage.data_ptr = pointer
         c._cuda_memorySnapshot, c._cuda_memoryStats = allocator.snapshot, allocator.stats
         c._cuda_record_memory_history, c._cuda_isHistoryEnabled = allocator.record, lambda: allocator.rings is not None
+        c._cuda_record_memory_history_legacy = allocator.legacy
         if COUNTS:
             newer = torch.cuda.memory._record_memory_history
 

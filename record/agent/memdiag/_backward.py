@@ -27,9 +27,9 @@ class Backward:
         self.older = None  # addresses of the blocks without a stack that were there when the recording began, or when it was found ended
         self.calls = collections.deque(maxlen=CALLS)  # of each the time in microseconds, and its key among the stacks
         self.threads, self.sizes = set(), {}  # that call; and by the bytes asked for, how many came from each call
-        # Whether the record has stacks of what it lists, and of blocks, which the program may have it leave out; and when its newest
-        # allocation was, and that of the look before.
-        self.listed, self.told, self.newest, self.before = True, True, 0, 0
+        # Whether the record has stacks of what it lists, and of blocks, which the program may have it leave out.
+        self.listed = self.told = True
+        self.looked, self.sized = 0, 0  # the times of the last look, and of the last one with a record
 
     def called(self, frame):
         """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
@@ -41,7 +41,7 @@ class Backward:
             key.append(f.f_lasti)
             f = f.f_back
         key = tuple(key)
-        self.calls.append((int(time.time() * 1e6), key))
+        self.calls.append((now(), key))
         self.threads.add(_thread.get_ident())
         if key not in self.stacks and len(self.stacks) < MOST and (f is not None or codes[-1].co_name in ROOTS):
             self.stacks[key] = list(frames(frame)), codes
@@ -61,6 +61,8 @@ class Backward:
         for e in (e for trace in taken["device_traces"] for e in trace) if self.listed else ():
             if e["action"] in MADE and alone(e.get("frames")) and e["size"] != workspace:
                 e["frames"] = self.at(starts, e) or shared or e["frames"]
+        self.looked = now()
+        self.sized = self.looked if any(taken["device_traces"]) else self.sized
         for b in bare:
             if b["address"] not in self.older:
                 b["frames"] = apart and self.of_size(b.get("requested_size")) or shared or b["frames"]
@@ -72,16 +74,16 @@ class Backward:
         key = self.calls[i][1] if i >= 0 else None
         if key not in self.stacks:
             return None
-        if when > self.before and (size in self.sizes or len(self.sizes) < SIZES):
+        if when > self.sized and (size in self.sizes or len(self.sizes) < SIZES):
             self.sizes.setdefault(size, collections.Counter())[key] += 1
         return self.stacks[key][0]
 
     def learn(self, taken):
-        """Takes from a record whether it has stacks: what Python's threads allocate has one else, as in each forward pass."""
-        self.before = self.newest
-        new = [e for trace in taken["device_traces"] for e in trace if e["action"] == "alloc" and e.get("time_us", 1) > self.newest]
+        """Takes from a record whether it has stacks. What came after the last look, and before the next call of backward, Python's threads
+        have allocated; a record may be too short to have any of that."""
+        until = next((t for t, _ in self.calls if t > self.looked), 0)
+        new = [e for trace in taken["device_traces"] for e in trace if e["action"] == "alloc" and self.looked < e.get("time_us", 0) < until]
         if new:
-            self.newest = max(e.get("time_us", 0) for e in new)
             self.listed = any(told(e) for e in new)
             places = () if self.listed else {e["addr"] for e in new}
             self.told = self.listed or any(told(b) for s in taken["segments"] for b in s["blocks"] if b.get("address") in places and b["state"] != "inactive")
@@ -119,6 +121,11 @@ def common(stacks):
 def alone(frames):
     """Whether what allocated had no frame of Python's: our dispatch mode alone is one that autograd's thread calls."""
     return frames == [] or frames is not None and len(frames) == 1 and frames[0]["filename"].startswith(HERE)
+
+
+def now():
+    """Microseconds, as the record has them."""
+    return int(time.time() * 1e6)
 
 
 def told(what):
