@@ -45,6 +45,7 @@ func notes(r *Result) []string {
 			out = append(out, fmt.Sprintf("%s holds %s, more than its limit of %s: no forecast", series.DeviceOf(d), d.Meters.Allocated, d.Limit))
 		}
 	}
+	out = append(out, r.retried()...)
 	if r.Equal() {
 		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
 	}
@@ -52,6 +53,46 @@ func notes(r *Result) []string {
 		out = append(out, "last snapshot: "+n)
 	}
 	return out
+}
+
+// retried says on which devices the allocator found no memory during the run, and when that began.
+func (r *Result) retried() (out []string) {
+	for i, last := range r.Last.Devices {
+		before := func(s *snapshot.Snapshot) (retries, failed int64) {
+			for _, d := range s.Devices {
+				if d.Kind == last.Kind && d.Index == last.Index {
+					return d.Retries, d.OutOfMemory
+				}
+			}
+			return 0, 0
+		}
+		retries, failed := before(r.First)
+		if last.Retries <= retries {
+			continue
+		}
+		at := slices.IndexFunc(r.run.Snapshots, func(s *snapshot.Snapshot) bool { n, _ := before(s); return n > retries })
+		text := fmt.Sprintf("%s was nearly full: its allocator found no memory, emptied its cache and tried again %s after %s", series.DeviceOf(r.Last.Devices[i]), timesText(last.Retries-retries), markName(r.run.Snapshots[max(at-1, 0)]))
+		if n := last.OutOfMemory - failed; n > 0 {
+			text += fmt.Sprintf(", %s in vain", timesText(n))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func timesText(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// markName is "step 40", or where there are no steps the time.
+func markName(s *snapshot.Snapshot) string {
+	if s.Mark.Step == snapshot.NoStep {
+		return "the snapshot of " + s.Mark.Time.UTC().Format(time.TimeOnly)
+	}
+	return fmt.Sprintf("step %d", s.Mark.Step)
 }
 
 // markNotes say what is wrong with the marks of a run's snapshots in their order.

@@ -1,2 +1,0 @@
-import os, sys, time
-time.sleep(float(sys.argv[1]))
