@@ -76,6 +76,9 @@ func newFlameTree(p *Profile) *flameTree {
 			enter(boxKey{label: deviceName(s.Device)})
 		}
 		headline, own := p.heads.of(s.Device, s.Hash, s.Frames), frame.Own(s.Frames)
+		if s.head != nil {
+			headline = slices.Index(s.Frames, *s.head)
+		}
 		calls := drawnCalls(s.Frames)
 		if p.Inverted {
 			slices.Reverse(calls)
@@ -87,7 +90,7 @@ func newFlameTree(p *Profile) *flameTree {
 		}
 		if deeper := len(calls) - maxFlameDepth; deeper > 0 {
 			enter(boxKey{label: "(" + grouped(int64(deeper)) + " deeper)"})
-			at.guilty = at.guilty || leaks && headline >= 0 && headline <= calls[maxFlameDepth]
+			at.guilty = at.guilty || leaks && slices.Contains(calls[maxFlameDepth:], headline)
 		}
 		if len(s.Frames) == 0 {
 			enter(boxKey{label: brief(s.Label)})

@@ -37,6 +37,8 @@ type Sample struct {
 	Verdict       diff.Verdict     // "" where nobody judged it
 	Before, After diff.Tally       // Before is zero in a snapshot's profile
 	Noise         bool             // of a rate: its 95 % interval includes zero
+
+	head *snapshot.Frame // that named it before calls were left out; nil where none were
 }
 
 // Value is what the sample stands for: what the site holds, or its growth.

@@ -20,6 +20,15 @@ func (p *Profile) Select(o Selection) bool {
 	matches := func(of *regexp.Regexp) func(snapshot.Frame) bool {
 		return func(f snapshot.Frame) bool { return of.MatchString(frameLabel(f)) }
 	}
+	if o.From != nil || o.Hide != nil {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			s.head = &snapshot.Frame{}
+			if at := p.heads.of(s.Device, s.Hash, s.Frames); at >= 0 {
+				s.head = &s.Frames[at]
+			}
+		}
+	}
 	if o.Focus != nil {
 		p.Samples = slices.DeleteFunc(p.Samples, func(s Sample) bool { return !slices.ContainsFunc(s.Frames, matches(o.Focus)) })
 		p.Title += ", stacks through " + brief(o.Focus.String())
@@ -32,7 +41,7 @@ func (p *Profile) Select(o Selection) bool {
 		for i := range p.Samples {
 			s := &p.Samples[i]
 			if kept := slices.DeleteFunc(slices.Clone(s.Frames), matches(o.Hide)); len(kept) < len(s.Frames) {
-				s.Frames = kept
+				s.Frames = kept // a copy: the head is among those before
 				if len(kept) == 0 {
 					s.Label = "(all calls are hidden)"
 				}

@@ -32,6 +32,15 @@ func TestAProfileIsSelected(t *testing.T) {
 	if text := tree(Selection{From: conv, Invert: true}); !strings.Contains(text, "Forward") || strings.Contains(text, "Alloc") {
 		t.Errorf("what calls it:\n%s", text)
 	}
+	leaks := func(text string) int { return strings.Count(text, "<- leaks") }
+	line := regexp.MustCompile("Pyramid..Forward")
+	if leaks(whole) != 1 || leaks(tree(Selection{Hide: line})) != 0 || leaks(tree(Selection{From: regexp.MustCompile("Loop..Step"), Invert: true})) != 0 || leaks(tree(Selection{From: line})) != 1 {
+		t.Error("another line is said to leak, or none is")
+	}
+	rates := RateProfile(pyramidResult(t))
+	if text := string(rendered(t, func(b *bytes.Buffer) error { return Tree(b, rates, TextOptions{}) })); !strings.Contains(text, "+512 KiB/step ") {
+		t.Errorf("rates:\n%s", text)
+	}
 	if text := tree(Selection{Focus: regexp.MustCompile("no such call")}); text != "nothing" {
 		t.Errorf("%s", text)
 	}

@@ -24,13 +24,20 @@ func Tree(w io.Writer, p *Profile, o TextOptions) error {
 		return out.writeTo(w)
 	}
 	value := func(b int64) string {
+		if p.PerUnit != "" {
+			return plusSign(float64(b)) + snapshot.FormatBytes(float64(b)/rateScale) + "/" + p.PerUnit
+		}
 		if p.Growth {
 			return signed(snapshot.Bytes(b))
 		}
 		return snapshot.Bytes(b).String()
 	}
+	width := len("+1023 KiB") + 3
+	if p.PerUnit != "" {
+		width += len("/") + len(p.PerUnit)
+	}
 	row := func(b *box, indent, mark, name string) {
-		head := fmt.Sprintf("%12s %5.1f %%  %s%s", value(b.value), 100*float64(b.weight)/float64(t.root.weight), indent, mark)
+		head := fmt.Sprintf("%*s %5.1f %%  %s%s", width, value(b.value), 100*float64(b.weight)/float64(t.root.weight), indent, mark)
 		if o.Width > 0 && visible(head+name) > o.Width && b.label != "" {
 			name = b.label // without the folders of its file
 		}

@@ -102,9 +102,11 @@ fails is not judged: the exit code is then 5.`,
 
 // nextOf names the command that explains what a gate judged: a run, or one snapshot, which nothing can be compared with.
 func (env *environment) nextOf(args []string) {
-	if info, err := os.Stat(args[0]); err == nil && len(args) == 1 && info.Mode().IsRegular() {
-		env.talk.next("show", args...)
-		return
+	if len(args) == 1 {
+		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+			env.talk.next("show", args...)
+			return
+		}
 	}
 	env.talk.next("diff", args...)
 }
