@@ -194,7 +194,9 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 				blocks, bytes := standsFor(snap, int(row))
 				ss.Blocks[at] += blocks - snap.Blocks.CountOf(int(row))
 				ss.Bytes[at] += bytes - snap.Blocks.Size[row]
-				ss.round(at, &snap.Blocks, int(row))
+				if site.Stack != snapshot.NoStack { // else all are of one size, and what was asked for may be many things
+					ss.round(at, &snap.Blocks, int(row))
+				}
 			}
 		}
 	}

@@ -45,3 +45,14 @@ func TestAGPUsBlocksWithoutAStackStayThatBesideACPUThatIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// Blocks without a stack are one site by their size: of 4 bytes in 512 are those of a leak, of 256 in 512 those that come and go.
+func TestBlocksWithoutAStackAreComparedByTheirSize(t *testing.T) {
+	s := &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: snapshot.CUDA}}, Segments: make([]snapshot.Segment, 1), Blocks: snapshot.Blocks{
+		Segment: make([]int32, 2), Address: []uint64{512, 1024}, Size: []snapshot.Bytes{512, 512}, Requested: []snapshot.Bytes{4, 256},
+		State: []snapshot.State{snapshot.Live, snapshot.Live}, Stack: make([]snapshot.StackID, 2),
+	}}
+	if sites := Collect(&snapshot.Run{Snapshots: []*snapshot.Snapshot{s}}).Sites; len(sites) != 1 || sites[0].Bytes[0] != 1024 || sites[0].rounding != nil {
+		t.Errorf("%+v", sites)
+	}
+}
