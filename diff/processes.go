@@ -186,12 +186,26 @@ func (r *Result) growingProcesses() []Reserve {
 	return out
 }
 
-// recorded reports whether snapshots tell of a process's memory.
+// recorded reports whether snapshots tell of all of a process's memory.
 func (r *Result) recorded(p *snapshot.TreeProcess) bool {
-	told := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool {
-		return d.Kind == snapshot.Process || d.Kind.InProcess()
-	})
-	return told && p.Points[len(p.Points)-1].Recorded
+	whole := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
+	return whole && p.Points[len(p.Points)-1].Recorded
+}
+
+// profiled reports whether snapshots tell of a part of a process's memory, as JAX's profiles on the CPU do: of its arrays.
+func (r *Result) profiled(p *snapshot.TreeProcess) bool {
+	part := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool { return d.Kind.InProcess() })
+	return part && p.Points[len(p.Points)-1].Recorded && !r.inside(p)
+}
+
+// profiledGrowth is what recorded sites of the process have gained.
+func (r *Result) profiledGrowth() (grown snapshot.Bytes) {
+	for i := range r.Rows {
+		if r.Rows[i].Device.Kind.InProcess() {
+			grown += r.Rows[i].Growth().Bytes
+		}
+	}
+	return grown
 }
 
 // forest is a tree of processes, by kinds.
@@ -282,9 +296,13 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 			if e == nil || e.Growth < r.agentsTake(e.Growth, p) {
 				continue
 			}
+			profiled := r.profiled(p)
+			if profiled && 2*r.profiledGrowth() >= e.Growth {
+				continue
+			}
 			grow++
 			if most == nil || e.Rate.Bytes.Value > most.Rate.Bytes.Value {
-				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: r.inside(p)}, e
+				e.Processes, most = &Processes{Role: p.Role, PID: p.PID, Recorded: profiled || r.inside(p)}, e
 			}
 		}
 		if most == nil && len(of) > 1 {

@@ -150,6 +150,30 @@ func TestARecordedProcessIsJudgedByItsSnapshots(t *testing.T) {
 	}
 }
 
+// JAX's profiles on the CPU tell of its arrays alone: what else grew in the process, such as a list of numbers, passed.
+func TestAProcessOfWhichArraysAreRecordedIsJudged(t *testing.T) {
+	const want = "train.py (process 100) grew steadily"
+	for gained, told := range map[snapshot.Bytes]bool{0: true, 10 << 20: true, 100 << 20: false} {
+		tree := treeOf(lifetime{"train.py", 0, 30, func(t float64) float64 { return 50 + 5*t }})
+		for i := range tree.Processes[0].Points {
+			tree.Processes[0].Points[i].Recorded = true
+		}
+		run := flatRun(tree)
+		for i, s := range run.Snapshots {
+			*s = *build(s.Mark.Step, block{"arrays", gained*snapshot.Bytes(i)/7 + 1, snapshot.NoStep})
+			s.Devices[0].Kind = snapshot.CPU
+		}
+		r, err := Analyze(run, ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Unaccounted()
+		if told != (len(got) == 1) || told && (!strings.HasPrefix(got[0].String(), want) || !strings.HasSuffix(got[0].String(), "do not explain the growth")) {
+			t.Errorf("its arrays have gained %s: %v", gained, got)
+		}
+	}
+}
+
 func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 	for _, c := range []struct {
 		name   string
