@@ -89,6 +89,8 @@ func (p *Processes) sentence(e *Reserve) string {
 			text += ". Another program of this user may have created them"
 		}
 		return text
+	case p.Shared && p.PID == 0:
+		return text + ". The line that allocated it is unknown. Files in a tmpfs count, too"
 	case p.Shared:
 		return text + ". The line that allocated it is unknown"
 	}

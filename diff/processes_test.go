@@ -179,17 +179,19 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		name   string
 		others int64
 		shared bool // by a control group, instead of the files
+		tmpfs  bool // and no files of it are known
 		want   string
 	}{
-		{"files in /dev/shm", 3, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown. Another program of this user may have created them"},
-		{"of the command's own group", 0, true, "shared memory grew steadily"},
-		{"of a group that others are in", 1, true, ""},
+		{"files in /dev/shm", 3, false, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown. Another program of this user may have created them"},
+		{"of the command's own group", 0, true, false, "shared memory grew steadily"},
+		{"of files elsewhere", 0, true, true, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds. The line that allocated it is unknown. Files in a tmpfs count, too"},
+		{"of a group that others are in", 1, true, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tree := treeOf(lifetime{"train.py", 0, 30, func(float64) float64 { return 50 }})
 			for i, p := range tree.Processes[0].Points {
 				h := snapshot.HostPoint{Time: p.Time, Group: snapshot.Group{Others: c.others}, Segments: int64(i + 1)}
-				if i == len(tree.Processes[0].Points)-1 {
+				if c.tmpfs || i == len(tree.Processes[0].Points)-1 {
 					h.Segments = 0 // the last process has ended
 				}
 				if size := snapshot.Bytes(i) * 2 << 20; c.shared {

@@ -187,7 +187,7 @@ func (r *Rank) more() (said []string) {
 		}
 	}
 	for _, note := range r.unread {
-		said = append(said, "note: "+report.Printable(note))
+		said = append(said, noted+report.Printable(note))
 	}
 	return said
 }

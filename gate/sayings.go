@@ -17,8 +17,11 @@ type saying struct {
 // apart is of how many ranks each has lines of its own; of more, equal ones are said once.
 const apart = 16
 
-// sayings are the sentences of ranks, each with its rank, in their order. Of more than apart
-// ranks, equal sentences stand once, with all ranks that they are of.
+// noted begins a note of what was read.
+const noted = "note: "
+
+// sayings are the sentences of ranks, each with its rank, in their order. Equal notes, and of more than apart
+// ranks all equal sentences, stand once, with all ranks that they are of.
 func sayings(ranks []Rank, of func(*Rank) []string) (out []saying) {
 	at := make(map[string]int)
 	for i := range ranks {
@@ -27,7 +30,7 @@ func sayings(ranks []Rank, of func(*Rank) []string) (out []saying) {
 				continue // the process itself has nothing to say, and another says it
 			}
 			k, ok := at[text]
-			if !ok || len(ranks) <= apart {
+			if !ok || len(ranks) <= apart && !strings.HasPrefix(text, noted) {
 				k = len(out)
 				at[text] = k
 				out = append(out, saying{text: text})

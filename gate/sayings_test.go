@@ -24,6 +24,13 @@ func TestRanksThatSayTheSameAreSaidOnce(t *testing.T) {
 	if got := sentence(of(1000)); got != "ranks 0, 1 and 3 to 999: no leak; rank 2: 1 leak" {
 		t.Error(got)
 	}
+	noted := of(3)
+	for i := range noted {
+		noted[i].unread = []string{"a run of 2 machines"}
+	}
+	if notes := lines(noted, (*Rank).more); len(notes) != 1 || notes[0] != "ranks 0 to 2: note: a run of 2 machines" {
+		t.Errorf("%q", notes)
+	}
 	if got := sentence(of(2)); got != "no leak; no leak" {
 		t.Error(got)
 	}
