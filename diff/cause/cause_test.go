@@ -135,6 +135,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"the list of a torchmetrics metric", leak(
 			site(2, 20, 256, "cat /x/site-packages/torchmetrics/utilities/data.py", "update /x/site-packages/torchmetrics/classification/auroc.py", "training_step run.py"),
 		).following(Steps), "metric-not-reset"},
+		{"losses of a training step, which Lightning calls through its plugin for precision", leak(
+			site(2, 193, 4, "Mod.training_step lit.py", "Precision._wrap_closure /x/site-packages/lightning/pytorch/plugins/precision/precision.py", "<module> lit.py").heldBy("list", "model.outs", 193),
+		).following(Steps), "values-kept-as-tensors"},
 		{"outputs of evaluations", leak(
 			site(1, 60, 4096, torchLinear, "validation_step lit.py").heldBy("list", "Lit.val_outs", 60),
 		).following(Evaluations), "outputs-kept"},

@@ -101,8 +101,8 @@ const allocatorRoom = "engine/mem/"
 var rustsOwn = regexp.MustCompile(`^[<&]*(alloc|core|std)::`)
 
 // runners are parts of the paths of what calls a program's functions, whatever they do: it runs tests, or tasks in
-// processes and threads.
-var runners = []string{"/_pytest/", "/pluggy/", "/unittest/", "/multiprocessing/", "/concurrent/futures/"}
+// processes and threads, or a step with Lightning's plugin for the precision of numbers.
+var runners = []string{"/_pytest/", "/pluggy/", "/unittest/", "/multiprocessing/", "/concurrent/futures/", "/plugins/precision/"}
 
 // machinery are parts of the paths of frameworks' files through which any call may
 // go: what runs a compiled graph, the queue out of which a batch of a loader comes, and JAX's
