@@ -237,16 +237,16 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	return cause.No
 }
 
-// drained reports whether the oldest blocks of rows are gone, of all that tell: a queue's items go as a whole, while a list of
-// models still has those whose gradients were replaced.
+// drained reports whether the oldest blocks of all rows are gone: a queue's items go as a whole, while a list of models still has
+// those whose gradients were replaced.
 func (r *Result) drained(rows []*Row) cause.Answer {
-	answer := cause.Unknown
+	answer := cause.Yes
 	for _, row := range rows {
 		switch r.drainedRow(row) {
 		case cause.No:
 			return cause.No
-		case cause.Yes:
-			answer = cause.Yes
+		case cause.Unknown:
+			answer = cause.Unknown
 		}
 	}
 	return answer

@@ -147,6 +147,11 @@ func TestAListOfModelsIsNotDrained(t *testing.T) {
 	if got := r.drained([]*Row{gradients, models}); got != cause.No {
 		t.Errorf("with their models: %v", got)
 	}
+	unborn := *models
+	unborn.Births.Steps = nil
+	if got := r.drained([]*Row{gradients, &unborn}); got != cause.Unknown {
+		t.Errorf("with models of which no birth is known: %v", got)
+	}
 }
 
 // A full deque gives up a block for each that it takes. Where steps are not watched its blocks are assigned to lines by

@@ -197,7 +197,7 @@ func (r *Result) recorded(p *snapshot.TreeProcess) bool {
 // profiled reports whether snapshots tell of a part of a process's memory, as JAX's profiles on the CPU do: of its arrays.
 func (r *Result) profiled(p *snapshot.TreeProcess) bool {
 	part := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool { return d.Kind.InProcess() })
-	return part && p.Points[len(p.Points)-1].Recorded && !r.inside(p)
+	return part && p.Points[len(p.Points)-1].Recorded && !r.recorded(p) && !r.inside(p)
 }
 
 // profiledGrowth is what recorded sites of the process have gained.
