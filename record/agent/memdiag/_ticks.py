@@ -228,16 +228,18 @@ class Ticker:
 def runs(frame):
     """Whether a frame of the main thread is the program's, which has not ended. What has been cleared
     at its exit has not been released by it."""
-    called = None
+    called, within = None, getattr(sys.modules.get("multiprocessing.process"), "_parent_process", None) is None
     while frame is not None:
         code = frame.f_code
-        if (code.co_name, called) in RETURNED and code.co_filename.endswith("multiprocessing/process.py"):
-            return False
+        if code.co_filename.endswith("multiprocessing/process.py"):
+            if (code.co_name, called) in RETURNED:
+                return False
+            within = within or code.co_name == "_bootstrap"
         called = code.co_name
         if frame.f_back is None:
             break
         frame = frame.f_back
-    return frame is not None and called in ROOTS
+    return within and called in ROOTS
 
 
 def loads_ctypes():
