@@ -62,6 +62,9 @@ func JoinRanks(results []*Result) *Result {
 		}
 	}
 	lead.Across = a
+	for _, r := range results {
+		lead.Refused = cmp.Or(lead.Refused, r.Refused)
+	}
 	return lead
 }
 

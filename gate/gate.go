@@ -64,13 +64,14 @@ func (o Options) Decide(ranks []Rank, outcome *baseline.Outcome) *Decision {
 		ranks[0].Said = report.Failing(outcome) // the headline may be of one that passes
 	}
 	d.Headlines = lines(ranks, func(r *Rank) []string {
+		said := r.Said
 		switch {
 		case r.Doubt != "" && !d.Fails():
-			return []string{"inconclusive: " + r.Doubt + r.Said}
+			said = "inconclusive: " + r.Doubt + r.Said
 		case r.Result != nil && r.Result.Leaks() > 0:
-			return []string{passing + r.Said}
+			said = passing + r.Said
 		}
-		return []string{r.Said}
+		return []string{said, report.OutOfMemory(r.refused)}
 	})
 	d.Explained = d.Verdict != diff.Clean
 	d.More = lines(ranks, (*Rank).more)

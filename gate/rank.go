@@ -166,9 +166,6 @@ func (o Options) checked(run *snapshot.Run, memory snapshot.Bytes) []budget.Outc
 
 // more are the sentences about a rank after its headline.
 func (r *Rank) more() (said []string) {
-	if text := report.OutOfMemory(r.refused); text != "" {
-		said = append(said, text)
-	}
 	for i := range r.Budgets {
 		said = append(said, report.Printable(r.Budgets[i].String()))
 	}

@@ -61,7 +61,9 @@ func (s saying) line(of int) string {
 
 // sentence is all that is said of the ranks, for files.
 func sentence(ranks []Rank) string {
-	all := sayings(ranks, func(r *Rank) []string { return append([]string{r.Doubt + r.Said}, r.more()...) })
+	all := sayings(ranks, func(r *Rank) []string {
+		return append([]string{r.Doubt + r.Said, report.OutOfMemory(r.refused)}, r.more()...)
+	})
 	several := len(ranks) > apart && slices.ContainsFunc(all, func(s saying) bool { return len(s.ranks) < len(ranks) })
 	var parts []string
 	for _, s := range all {

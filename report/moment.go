@@ -34,11 +34,15 @@ func OutOfMemory(s *snapshot.Snapshot) string {
 		return ""
 	}
 	r := s.History.Refused
-	text := fmt.Sprintf("out of memory on %s: %s was asked for %s, the driver had %s left", deviceName(s.Devices[r.Device]), r.Bytes, askedAt(s, r.Stack), r.Free)
+	on := deviceName(s.Devices[r.Device])
+	if s.Rank != snapshot.NoRank {
+		on += fmt.Sprintf(" of rank %d", s.Rank)
+	}
+	text := fmt.Sprintf("out of memory on %s: %s was asked for %s, the driver had %s left", on, r.Bytes, askedAt(s, r.Stack), r.Free)
 	if r.Times > 1 {
 		text += fmt.Sprintf("; %s failed there", count(r.Times, "request"))
 	}
-	return text + " (memdiag show --at oom)"
+	return text + " (memdiag show RUN --at oom)"
 }
 
 // momentText says which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and

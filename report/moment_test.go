@@ -18,7 +18,7 @@ func TestARunWhoseMemoryRanOutSaysSo(t *testing.T) {
 	failed.History.Refused = &snapshot.Refused{Bytes: 3 * snapshot.GiB, Free: 2 * snapshot.MiB, Stack: failed.Blocks.Stack[0], Times: 2}
 	r := analyzed(t, run)
 	at := whereOf(weightFrames, "").text()
-	want := "out of memory on cuda:0: 3.00 GiB was asked for at " + strings.ReplaceAll(at, noBreak, " ") + ", the driver had 2.00 MiB left; 2 requests failed there (memdiag show --at oom)"
+	want := "out of memory on cuda:0: 3.00 GiB was asked for at " + strings.ReplaceAll(at, noBreak, " ") + ", the driver had 2.00 MiB left; 2 requests failed there (memdiag show RUN --at oom)"
 	if text := OutOfMemory(run.OutOfMemory()); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -25,27 +25,34 @@ type Source struct {
 // around is how many lines are shown before and after one that holds memory.
 const around = 2
 
-// RecordedAs finds the file by which a snapshot's stacks name a source file: the one that ends as its path does, or else the only one of its
-// base name. Several of that name are returned as others.
+// RecordedAs finds the file by which a snapshot's stacks name a source file: this path, else one that ends as it does or that it ends as, the longest
+// first, else the only one of its base name. Several that are as good are returned as others.
 func RecordedAs(s *snapshot.Snapshot, source string) (file string, others []string) {
 	source = path.Clean(filepath.ToSlash(source))
-	ending, named := make(map[string]bool), make(map[string]bool)
+	alike := make(map[string]int) // how many characters of the end agree as a path
 	for _, site := range s.Sites() {
-		for _, f := range s.Stacks.Frames(site.Stack) {
-			switch recorded := path.Clean(filepath.ToSlash(f.File)); {
-			case path.Base(recorded) != path.Base(source):
+		for _, id := range s.Stacks.FrameIDs(site.Stack) {
+			f := s.Stacks.FrameAt(id).File
+			if _, known := alike[f]; known || !strings.HasSuffix(f, path.Base(source)) {
+				continue
+			}
+			switch recorded := path.Clean(filepath.ToSlash(f)); {
+			case recorded == source:
+				return f, nil
 			case endsAs(recorded, source) || endsAs(source, recorded):
-				ending[f.File] = true
-				fallthrough
-			default:
-				named[f.File] = true
+				alike[f] = min(len(recorded), len(source))
+			case path.Base(recorded) == path.Base(source):
+				alike[f] = 0
 			}
 		}
 	}
-	for _, files := range []map[string]bool{ending, named} {
-		if len(files) > 0 {
-			others = slices.Sorted(maps.Keys(files))
-			break
+	best := -1
+	for _, f := range slices.Sorted(maps.Keys(alike)) {
+		switch n := alike[f]; {
+		case n > best:
+			best, others = n, []string{f}
+		case n == best:
+			others = append(others, f)
 		}
 	}
 	if len(others) == 1 {
@@ -54,8 +61,10 @@ func RecordedAs(s *snapshot.Snapshot, source string) (file string, others []stri
 	return "", others
 }
 
-// endsAs reports whether a path ends with all of another.
-func endsAs(whole, end string) bool { return whole == end || strings.HasSuffix(whole, "/"+end) }
+// endsAs reports whether a path ends with all of another, and has more before it.
+func endsAs(whole, end string) bool {
+	return strings.HasSuffix(whole, "/"+strings.TrimPrefix(end, "/"))
+}
 
 // linesOf is the live memory of each line of a file: of a stack's calls in it, the innermost.
 func linesOf(s *snapshot.Snapshot, file string) map[int]diff.Tally {
@@ -127,8 +136,9 @@ type lineJSON struct {
 }
 
 type sourceJSON struct {
-	File  string     `json:"file"` // as the stacks name it
-	Lines []lineJSON `json:"lines"`
+	File    string     `json:"file"` // as the stacks name it
+	Changed bool       `json:"changed_after_recording"`
+	Lines   []lineJSON `json:"lines"`
 }
 
 func sourceJSONOf(s *snapshot.Snapshot, o TextOptions) *sourceJSON {
@@ -136,7 +146,7 @@ func sourceJSONOf(s *snapshot.Snapshot, o TextOptions) *sourceJSON {
 		return nil
 	}
 	lines, uncounted := linesOf(s, o.Source.File), s.Blocks.Uncounted()
-	out := &sourceJSON{File: o.Source.File, Lines: []lineJSON{}}
+	out := &sourceJSON{File: o.Source.File, Changed: o.Source.Changed, Lines: []lineJSON{}}
 	for _, n := range slices.Sorted(maps.Keys(lines)) {
 		line := lineJSON{Line: n, tallyJSON: tallyOf(lines[n], uncounted)}
 		if n <= len(o.Source.Lines) {

@@ -10,7 +10,7 @@ import (
 func TestASourceFileIsFoundAmongThoseOfTheStacks(t *testing.T) {
 	stacks := snapshot.NewStacks()
 	b := newSnapshot(stacks, 1, snapshot.MiB)
-	for _, file := range []string{"/app/src/train.py", "/app/src/model.py", "lib/model.py", "main.go"} {
+	for _, file := range []string{"/app/src/train.py", "/app/src/model.py", "lib/model.py", "main.go", "net.py", "lib/net.py"} {
 		b.block(stacks.InternFrames([]snapshot.Frame{{Function: "f", File: file, Line: 1}}), snapshot.Live, 512, 512, 0)
 	}
 	s := b.done()
@@ -26,6 +26,10 @@ func TestASourceFileIsFoundAmongThoseOfTheStacks(t *testing.T) {
 		{"model.py", "", 2},
 		{"/work/main.go", "main.go", 0},
 		{"rain.py", "", 0},
+		{"net.py", "net.py", 0},
+		{"lib/net.py", "lib/net.py", 0},
+		{"/work/lib/net.py", "lib/net.py", 0},
+		{"./net.py", "net.py", 0},
 	} {
 		file, others := RecordedAs(s, c.source)
 		if file != c.file || len(others) != c.others || !slices.IsSorted(others) {

@@ -143,10 +143,15 @@ func (r *Run) Is(p *TreeProcess) bool {
 	return r.PID == p.PID && (r.Started == 0 || r.Started == p.Started)
 }
 
-// OutOfMemory is the last snapshot whose record has a request for memory that failed; nil for none.
+// OutOfMemory is the last snapshot whose record has a request for memory that failed, of the run itself or else of another process; nil for none.
 func (r *Run) OutOfMemory() *Snapshot {
 	for _, s := range slices.Backward(r.Snapshots) {
 		if s.History.Refused != nil {
+			return s
+		}
+	}
+	for _, c := range r.Children {
+		if s := c.OutOfMemory(); s != nil {
 			return s
 		}
 	}

@@ -80,7 +80,7 @@ as a tree of calls.`,
 			if err != nil {
 				return err
 			}
-			if !profile.Select(selected) && focus+from != "" {
+			if drawn := len(profile.Samples) > 0; !profile.Select(selected) && drawn && focus+from != "" {
 				return usagef(cmd, "no stack that is drawn has a call that matches --focus and --from")
 			}
 			if push.to.URL != nil {

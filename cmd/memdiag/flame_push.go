@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,8 @@ func (p *profilePush) send(cmd *cobra.Command, env *environment, run *snapshot.R
 	grown := *profile
 	grown.Samples = slices.DeleteFunc(slices.Clone(profile.Samples), func(s report.Sample) bool { return s.Value().Bytes <= 0 })
 	if len(grown.Samples) == 0 {
-		return badInput(errors.New("nothing grew that could be sent"))
+		env.talk.say("nothing grew that could be sent")
+		return nil
 	}
 	var text bytes.Buffer
 	if err := report.Pprof(&text, &grown); err != nil {
@@ -57,8 +59,13 @@ func (p *profilePush) send(cmd *cobra.Command, env *environment, run *snapshot.R
 		kind = "growth_bytes"
 	}
 	store := &profilestore.Store{URL: p.to.URL, Authorization: env.getenv(pushVariable)}
+	from, until := run.Snapshots[0].Mark.Time, last.Mark.Time
+	if until.IsZero() { // many formats tell no time
+		until = time.Now()
+		from = until
+	}
 	err := store.Send(cmd.Context(), profilestore.Profile{
-		Gzipped: text.Bytes(), Type: kind, Name: "memdiag", Labels: labels, From: run.Snapshots[0].Mark.Time, Until: last.Mark.Time,
+		Gzipped: text.Bytes(), Type: kind, Name: "memdiag", Labels: labels, From: from, Until: until,
 	})
 	if err != nil {
 		return &exitError{exitOwn, withHint(fmt.Errorf("--push %s: %s", p.to.String(), report.Printable(err.Error())), "Pyroscope takes profiles at its address alone, such as http://localhost:4040, and Parca at http://localhost:7070/profiles/writeraw")}

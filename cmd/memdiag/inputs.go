@@ -189,6 +189,11 @@ func (env *environment) openSnapshotBy(name string, set func(*files.Opener)) (*s
 
 // openLast is openSnapshot, or opens the last snapshot of a run and says which that is.
 func (env *environment) openLast(name string) (*snapshot.Snapshot, string, error) {
+	return env.openOfRun(name, "the last snapshot of %s is %s", files.Opener.OpenLast)
+}
+
+// openOfRun reads a snapshot, or the one of a run that open chooses.
+func (env *environment) openOfRun(name, say string, open func(files.Opener, string) (*snapshot.Snapshot, string, error)) (*snapshot.Snapshot, string, error) {
 	dir, err := files.ResolveRun(name, ".")
 	if err != nil || isSnapshot(name) {
 		return env.openSnapshot(name)
@@ -196,11 +201,11 @@ func (env *environment) openLast(name string) (*snapshot.Snapshot, string, error
 	defer env.talk.clear()
 	var path string
 	last, err := awaited(env, noNews, func() (s *snapshot.Snapshot, err error) {
-		s, path, err = env.telling().OpenLast(dir)
+		s, path, err = open(env.telling(), dir)
 		return s, err
 	})
 	if err == nil && path != "" {
-		env.talk.say("the last snapshot of %s is %s", name, path)
+		env.talk.say(say, name, path)
 	}
 	return last, path, err
 }

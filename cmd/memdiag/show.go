@@ -9,6 +9,7 @@ import (
 
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 func newShowCommand(env *environment) *cobra.Command {
@@ -49,10 +50,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 			if since != "" && text.By == report.BySite {
 				return usagef(cmd, "--since is for --by operator and --by module; memdiag diff compares sites")
 			}
-			s, path, err := env.openLast(args[0])
-			if err == nil && path != "" && at.wanted(s) {
-				s, path, err = env.openSnapshotAt(path, at.at)
-			}
+			s, path, err := env.openAt(args[0], &at)
 			if err != nil {
 				return err
 			}
@@ -103,6 +101,18 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	env.symbolsFlag(cmd)
 	flags.StringVarP(&output, "output", "o", "", "write to `FILE`: .txt, or .json for JSON")
 	return cmd
+}
+
+// openAt reads a snapshot, or the one of a run that shows a moment: the last, or that of its out-of-memory error.
+func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, string, error) {
+	if at.at.Kind == snapshot.AtOOM && !isSnapshot(name) {
+		return env.openOfRun(name, "memory ran out in %s; %s has the record of it", files.Opener.OpenOutOfMemory)
+	}
+	s, path, err := env.openLast(name)
+	if err == nil && path != "" && at.wanted(s) {
+		s, path, err = env.openSnapshotAt(path, at.at)
+	}
+	return s, path, err
 }
 
 // afterShow names the commands that show more of what was shown: the record of a PyTorch snapshot at its peak and as a page, or

@@ -40,7 +40,7 @@ func readSource(path string, s *snapshot.Snapshot) (*report.Source, error) {
 		return nil, &exitError{exitBadInput, fmt.Errorf("%s: %w", path, reasonOf(err))}
 	}
 	taken := s.Mark.Time
-	return &report.Source{Path: path, File: recorded, Lines: strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), Changed: !taken.IsZero() && info.ModTime().After(taken)}, nil
+	return &report.Source{Path: path, File: recorded, Lines: strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n"), Changed: !taken.IsZero() && info.ModTime().After(taken)}, nil
 }
 
 // some are the first few of many names.

@@ -28,6 +28,20 @@ func (o Opener) OpenLast(dir string) (s *snapshot.Snapshot, path string, err err
 	return run.Snapshots[len(run.Snapshots)-1], "", nil
 }
 
+// OpenOutOfMemory reads the last snapshot of the run in a folder, of any rank, whose record has a request for memory that failed, as it was then.
+func (o Opener) OpenOutOfMemory(dir string) (s *snapshot.Snapshot, path string, err error) {
+	o.At = snapshot.At{Kind: snapshot.AtOOM}
+	names := snapshotsIn(dir).names
+	for i, name := range slices.Backward(names) {
+		path = filepath.Join(dir, name)
+		o.reading(path, len(names)-i, len(names))
+		if s, err := o.Open(path); err == nil && s.Moment.Refused != nil {
+			return s, path, nil
+		}
+	}
+	return nil, "", notThere(dir+": no request for memory failed in the records of its snapshots", "memdiag show shows its last snapshot")
+}
+
 // lastByName is the snapshot of the highest step among those of the lowest rank that lie in a
 // folder, or in a run of ours by the clock the one of the highest number; "" where the names do not
 // tell it.

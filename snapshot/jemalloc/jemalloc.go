@@ -48,7 +48,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	case d.unmapped:
 		notes = append(notes, unmapped)
 	}
-	if d.nameless && opts.Symbols == nil {
+	if d.nameless && !d.resolved {
 		notes = append(notes, nameless)
 	}
 	out := d.out.Snapshot("jemalloc", notes...)
@@ -56,7 +56,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return out, nil
 }
 
-const nameless = "some frames are addresses in binaries: --symbols BINARY names those of a binary that was not stripped"
+const nameless = "frames are addresses in binaries: --symbols BINARY names those of a binary of the same name that was not stripped"
 
 const unmapped = "some addresses lie in no binary that the profile lists: they cannot be told apart"
 
@@ -73,6 +73,7 @@ type decoder struct {
 	mapped   bool // the line above the maps was read
 	unmapped bool
 	nameless bool  // some frames are places in binaries
+	resolved bool  // symbols gave others their names
 	total    int64 // bytes of all stacks, as the profile tells before them; -1 before
 	sum      int64 // and as they add up
 }
@@ -172,18 +173,20 @@ func (d *decoder) addresses(line []byte) error {
 		if err != nil {
 			return d.in.Fail("%.40q is no address", field)
 		}
-		frame, err := d.out.Frame(d.frameAt(address))
-		if err != nil {
-			return err
+		for _, f := range d.framesAt(address) {
+			frame, err := d.out.Frame(f)
+			if err != nil {
+				return err
+			}
+			d.stack = append(d.stack, frame)
 		}
-		d.stack = append(d.stack, frame)
 	}
 	return nil
 }
 
-// frameAt is the frame of a return address, which lies after the call: the byte before it is
+// framesAt are those of a return address, innermost first. It lies after the call: the byte before it is
 // of the call's line, and jeprof looks that up, too.
-func (d *decoder) frameAt(address uint64) snapshot.Frame {
+func (d *decoder) framesAt(address uint64) []snapshot.Frame {
 	address -= min(address, 1)
 	i, exact := slices.BinarySearchFunc(d.maps, address, func(m mapping, a uint64) int { return cmp.Compare(m.start, a) })
 	if !exact {
@@ -191,15 +194,16 @@ func (d *decoder) frameAt(address uint64) snapshot.Frame {
 	}
 	if i < 0 || address >= d.maps[i].end {
 		d.unmapped = true
-		return snapshot.Frame{Function: "<no binary>", Line: -1}
+		return []snapshot.Frame{{Function: "<no binary>", Line: -1}}
 	}
 	m := d.maps[i]
 	offset := address - m.start + m.offset
-	if f, ok := d.symbols.Frame(m.file, offset); ok {
-		return f
+	if frames := d.symbols.Frames(m.file, offset); len(frames) > 0 {
+		d.resolved = true
+		return frames
 	}
 	d.nameless = true
-	return snapshot.Frame{Function: fmt.Sprintf("%s+%#x", path.Base(m.file), offset), File: m.file, Line: -1}
+	return []snapshot.Frame{{Function: fmt.Sprintf("%s+%#x", path.Base(m.file), offset), File: m.file, Line: -1}}
 }
 
 // figures reads "  t*: 10: 102400 [0: 0]": live blocks and bytes of all threads,

@@ -43,7 +43,7 @@ func DecodeText(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	if d.unmapped {
 		notes = append(notes, unmapped)
 	}
-	if d.nameless && opts.Symbols == nil {
+	if d.nameless && !d.resolved {
 		notes = append(notes, nameless)
 	}
 	if d.sum < d.total {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // Table has the symbols of some binaries. A nil Table has none.
 type Table struct {
 	binaries map[string]*binary // by base name
-	named    map[place]snapshot.Frame
+	named    map[place][]snapshot.Frame
 }
 
 type place struct {
@@ -31,16 +32,22 @@ type place struct {
 type binary struct {
 	loads     []elf.ProgHeader
 	functions []elf.Symbol // by address
-	lines     *dwarf.Data  // nil without debug information
+	units     []span       // by address; none without debug information
+	debug     *dwarf.Data
 }
 
-// Add reads the symbols of an ELF file.
+// Add reads the symbols of an ELF file. Where its name is a link's, it is found by that of the file as well.
 func (t *Table) Add(name string) (err error) {
 	defer func() {
 		if recover() != nil { // the standard library trusts such files
 			err = errors.New("its symbols are damaged")
 		}
 	}()
+	if info, err := os.Stat(name); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
 	file, err := elf.Open(name)
 	if bad := (*elf.FormatError)(nil); errors.As(err, &bad) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("not an ELF binary")
@@ -63,59 +70,81 @@ func (t *Table) Add(name string) (err error) {
 	}
 	b.functions = slices.DeleteFunc(b.functions, func(s elf.Symbol) bool { return elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Value == 0 })
 	slices.SortStableFunc(b.functions, func(x, y elf.Symbol) int { return cmp.Compare(x.Value, y.Value) })
-	if lines, err := file.DWARF(); err == nil {
-		b.lines = lines
+	if b.debug, err = file.DWARF(); err == nil {
+		b.units = spansOfUnits(b.debug)
 	}
-	if len(b.functions) == 0 && b.lines == nil {
+	if len(b.functions) == 0 && len(b.units) == 0 {
 		return errors.New("it has no symbols; name a build that was not stripped")
 	}
 	if t.binaries == nil {
-		t.binaries, t.named = make(map[string]*binary), make(map[place]snapshot.Frame)
+		t.binaries, t.named = make(map[string]*binary), make(map[place][]snapshot.Frame)
 	}
-	t.binaries[filepath.Base(name)] = b
+	names := []string{filepath.Base(name)}
+	if real, err := filepath.EvalSymlinks(name); err == nil && filepath.Base(real) != names[0] {
+		names = append(names, filepath.Base(real))
+	}
+	for _, n := range names {
+		if t.binaries[n] != nil {
+			return fmt.Errorf("there is another binary named %s", n)
+		}
+		t.binaries[n] = b
+	}
 	return nil
 }
 
-// Frame names the code at an offset into a binary's file, which is found by its base name; ok is false where no table has it.
-func (t *Table) Frame(file string, offset uint64) (f snapshot.Frame, ok bool) {
+// Frames names the code at an offset into a binary's file, which is found by its base name: innermost first, as functions that the compiler
+// put into others have frames of their own. It is nil where no table has the place.
+func (t *Table) Frames(file string, offset uint64) []snapshot.Frame {
 	if t == nil {
-		return f, false
+		return nil
 	}
 	b := t.binaries[path.Base(file)]
 	if b == nil {
-		return f, false
+		return nil
 	}
 	at := place{file, offset}
-	f, ok = t.named[at]
-	if !ok {
-		f, ok = b.frame(file, offset)
-		if ok {
-			t.named[at] = f
-		}
+	frames, known := t.named[at]
+	if !known {
+		frames = b.frames(file, offset)
+		t.named[at] = frames
 	}
-	return f, ok
+	return frames
 }
 
-func (b *binary) frame(file string, offset uint64) (f snapshot.Frame, ok bool) {
+func (b *binary) frames(file string, offset uint64) (out []snapshot.Frame) {
 	defer func() {
 		if recover() != nil {
-			ok = false
+			out = nil
 		}
 	}()
-	i := slices.IndexFunc(b.loads, func(p elf.ProgHeader) bool { return p.Off <= offset && offset < p.Off+p.Filesz })
+	i := slices.IndexFunc(b.loads, func(p elf.ProgHeader) bool { return p.Off <= offset && offset-p.Off < p.Filesz })
 	if i < 0 {
-		return f, false
+		return nil
 	}
 	address := offset - b.loads[i].Off + b.loads[i].Vaddr
-	f = snapshot.Frame{Function: b.function(address), File: file, Line: -1}
-	if name, line := b.line(address); name != "" {
-		f.File, f.Line = name, line
+	function := b.function(address)
+	u := b.unit(address)
+	if u == nil {
+		if function == "" {
+			return nil
+		}
+		return []snapshot.Frame{{Function: function, File: file, Line: -1}}
 	}
-	if f.Function == "" && f.Line < 0 {
-		return f, false
+	name, line := u.line(address)
+	scopes := u.scopesAt(address)
+	for len(scopes) > 1 { // a function within another
+		inner := scopes[len(scopes)-1]
+		out = append(out, snapshot.Frame{Function: inner.name, File: cmp.Or(name, file), Line: line})
+		name, line = u.fileOf(inner.callFile), int(inner.callLine)
+		scopes = scopes[:len(scopes)-1]
 	}
-	f.Function = cmp.Or(f.Function, fmt.Sprintf("%s+%#x", path.Base(file), offset))
-	return f, true
+	if len(scopes) > 0 {
+		function = cmp.Or(function, scopes[0].name)
+	}
+	if function == "" && name == "" {
+		return out
+	}
+	return append(out, snapshot.Frame{Function: cmp.Or(function, fmt.Sprintf("%s+%#x", path.Base(file), offset)), File: cmp.Or(name, file), Line: line})
 }
 
 // function is the name of the one that an address lies in; "" for none.
@@ -124,28 +153,21 @@ func (b *binary) function(address uint64) string {
 	if !exact {
 		i--
 	}
-	if i < 0 || b.functions[i].Size > 0 && address >= b.functions[i].Value+b.functions[i].Size {
+	if i < 0 || b.functions[i].Size > 0 && address-b.functions[i].Value >= b.functions[i].Size {
 		return ""
 	}
 	return demangle.Filter(b.functions[i].Name, demangle.NoParams)
 }
 
-// line is the place in the source of an address; "" where there is no debug information of it.
-func (b *binary) line(address uint64) (file string, line int) {
-	if b.lines == nil {
-		return "", -1
+// unit is the one whose code an address is of; nil for none.
+func (b *binary) unit(address uint64) *unit {
+	i, exact := slices.BinarySearchFunc(b.units, address, func(s span, a uint64) int { return cmp.Compare(s.low, a) })
+	if !exact {
+		i--
 	}
-	unit, err := b.lines.Reader().SeekPC(address)
-	if err != nil {
-		return "", -1
+	if i < 0 || address >= b.units[i].high {
+		return nil
 	}
-	lines, err := b.lines.LineReader(unit)
-	if err != nil || lines == nil {
-		return "", -1
-	}
-	var entry dwarf.LineEntry
-	if err := lines.SeekPC(address, &entry); err != nil || entry.File == nil {
-		return "", -1
-	}
-	return entry.File.Name, entry.Line
+	b.units[i].of.read(b.debug)
+	return b.units[i].of
 }

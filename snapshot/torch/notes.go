@@ -41,6 +41,12 @@ func (b *builder) notes(s *snapshot.Snapshot) []string {
 	}
 	lost := int(r.lostFrees)
 	say(lost, "%s no allocation in the record: older blocks than the recording, or its oldest events were overwritten", counts(lost, "free", "has", "have"))
+	for _, device := range slices.Sorted(maps.Keys(r.ooms)) {
+		if told := r.lastRefused(); device != told { // History.Refused
+			o := r.ooms[device]
+			say(int(o.count), "device %d ran out of memory %s, last when %s was asked for and %s was free", device, number(int(o.count), "time"), snapshot.Bytes(o.requested), snapshot.Bytes(o.free))
+		}
+	}
 	if b.whole {
 		out = append(out, "the driver's figure is of the whole GPU: of all processes that use it")
 	}

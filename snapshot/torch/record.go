@@ -45,16 +45,22 @@ func (o oom) of(device int, table *stackTable) *snapshot.Refused {
 
 // refused is the request of all devices that failed last; nil for none.
 func (r *record) refused(table *stackTable) *snapshot.Refused {
+	device := r.lastRefused()
+	if device < 0 {
+		return nil
+	}
+	return r.ooms[device].of(device, table)
+}
+
+// lastRefused is the device of that request; -1 for none.
+func (r *record) lastRefused() int {
 	last := -1
 	for _, device := range slices.Sorted(maps.Keys(r.ooms)) {
 		if last < 0 || r.ooms[device].time > r.ooms[last].time {
 			last = device
 		}
 	}
-	if last < 0 {
-		return nil
-	}
-	return r.ooms[last].of(last, table)
+	return last
 }
 
 func (r *record) init() {

@@ -62,6 +62,8 @@ YOUNG = 0, 1
 SHALLOW = 2
 # Items of a container that tell whether it is as new as they are. To ask of one that is takes 0.1 ms.
 FIRST = 3
+# Seconds for which it may be asked who refers to what a window has made.
+ASKING = 0.05
 # Containers of which a walk takes note at most.
 LENGTHS = 10_000
 # Further on one node in so many is read.
@@ -443,12 +445,18 @@ class Walk(Roots):
 
     def unreached(self, stacks):
         """Those of these stacks of which the collector has a new object that nothing which was reached refers to. Most that a line
-        makes may be no objects, as the tables of lists; and of a large set the walk has seen a part."""
-        found = set()
+        makes may be no objects, as the tables of lists; and of a large set the walk has seen a part. To ask who refers to an object goes
+        through all of the collector's: the first few of a line are asked about, for so many seconds."""
+        found, asked, until = set(), collections.Counter(), work() + ASKING
         for obj in itertools.chain(*(of_other_types(tuple, gc.get_objects, young) for young in YOUNG)) if stacks else ():
             if id(obj) not in self.seen:
                 stack = self.line(obj)
-                if stack in stacks and stack not in found and self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
+                if stack not in stacks or stack in found or asked[stack] >= FIRST:
+                    continue
+                if work() > until:
+                    break
+                asked[stack] += 1
+                if self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
                     found.add(stack)
         return found
 
