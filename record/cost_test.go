@@ -108,3 +108,21 @@ func TestWhatIsGoneIsLetGoOfAUnitLater(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, ended, "")
 }
+
+// TestAWindowCostsWhatOtherThreadsTakeLonger: the main thread waits for Python's lock meanwhile, which is no time of its own.
+func TestAWindowCostsWhatOtherThreadsTakeLonger(t *testing.T) {
+	agentProgram(t, `
+import threading, time, types
+from memdiag import _windows
+w = _windows.Windows.__new__(_windows.Windows)
+w.agent = types.SimpleNamespace(programs=lambda: 1.0)
+w.plain, w.lasts, w.all = 0.01, 0.02, 0.03
+w.began = time.monotonic() - 1, 0.95, time.process_time() - 0.5
+print(round(w.cost(2), 1))
+for _ in range(2):
+    threading.Thread(target=time.sleep, args=(2,), daemon=True).start()
+print(round(w.cost(2), 1))
+w.began = time.monotonic() - 0.3, 0.95, time.process_time() - 10
+print(round(w.cost(2), 1))
+`, "0.0\n0.4\n0.3\n")
+}

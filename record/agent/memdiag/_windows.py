@@ -36,6 +36,8 @@ STEPS_ALLOWANCE, STEPS_SHARE = 0.3, 0.03
 # many times what it was to cost is ended, and one that would cost so many times as much. So many in a row in which no
 # line grew are the last ones, beside PyTorch.
 GUESS, LITTLE, OVERDRAWN, HOPELESS, VAIN = 6.0, 1.3, 1.5, 2.5, 8
+# Threads in which Python runs where the program has none but its main one: that, and the agent's.
+OWN = 2
 # Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
 # or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
 # share of the time so far: a long one tells more than several short ones do.
@@ -93,7 +95,7 @@ class Windows:
         self.begun = time.monotonic(), waited()
         self.due = None  # the time of the next look; None while no window is wanted
         self.spent, self.pace = 0.0, 1.0  # processor's seconds: of all windows, and in each second of the last
-        self.began = None  # the times of the window that is open: the clock's, and the processor's
+        self.began = None  # the times of the window that is open: the clock's, the program's, and the processor's of all threads
         self.apart = 0.0  # seconds between its looks
         self.looks = []  # what each of them found, by stack
         self.size = 0.0  # of a block of Python's allocator, on average in the last window
@@ -114,7 +116,7 @@ class Windows:
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
-        self.lasts = 0.0  # seconds of a step, in which the program may also wait
+        self.lasts, self.all = 0.0, 0.0  # seconds of a step, in which the program may also wait; and the processor's of all threads
         self.stride, self.limit, self.since = 1, 0.0, None  # and since when a step is traced; None where none is
         self.reading, self.walked = 0.01, 0.0  # seconds that a look took on average in the last window, and the walk after the last
         self.read = 0.0  # … and that all took in the one that is open
@@ -154,15 +156,15 @@ class Windows:
             if self.began is not None:
                 self.stop()  # which the clock opened
             elif self.without is None or self.without[0] > step:
-                self.without = step, now, time.monotonic()
+                self.without = step, now, time.monotonic(), time.process_time()
             elif self.wanted:
                 self.wanted = False
                 self.open_at(step, now)
             return
         steps = step - self.opened
+        cost = self.cost(steps)
         if steps > 0:
-            self.slow = max(1.0, (now - self.began[1]) / steps / self.plain)
-        cost = now - self.began[1] - steps * self.plain
+            self.slow = max(1.0, 1 + cost / steps / self.plain)
         if steps <= 0 or cost > OVERDRAWN * self.limit or self.predicted() > HOPELESS * self.limit or not _tracemalloc.is_tracing():
             self.stop()
         elif steps >= self.stride * (len(self.looks) + 1):
@@ -172,6 +174,16 @@ class Windows:
             self.spent += took
             self.read += took
             self.reading = self.read / (before + 1)  # the last look has all analysed, and takes longest
+
+    def cost(self, steps):
+        """What so many steps in the open window took longer, in seconds of the processor. Where other threads run Python, tracing slows them
+        down, too, and for as long they keep Python's lock: then it is what steps lasted longer, as far as the process worked for it."""
+        clock, programs, process = self.began
+        cost = self.agent.programs() - programs - steps * self.plain
+        if len(sys._current_frames()) > OWN:
+            longer = time.monotonic() - clock - steps * self.lasts
+            cost = max(cost, min(longer, time.process_time() - process - steps * self.all))
+        return cost
 
     def end_overdrawn(self):
         """Has tracing end within a step that takes too long: one that compiles takes several times as long while it is traced.
@@ -186,6 +198,7 @@ class Windows:
         if steps >= LOOKS:
             self.plain = max(1e-6, (now - self.without[1]) / steps)
             self.lasts = max(self.plain, (time.monotonic() - self.without[2]) / steps)
+            self.all = (time.process_time() - self.without[3]) / steps
         elif not self.plain:
             self.wanted = True
             return
@@ -237,7 +250,7 @@ class Windows:
 
     def start(self):
         self.figures = self.malloc()
-        self.began = time.monotonic(), time.process_time() if self.opened is None else self.agent.programs()
+        self.began = time.monotonic(), 0.0 if self.opened is None else self.agent.programs(), time.process_time()
         self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.free = free(lambda: []), free(lambda: {})
         _tracemalloc.start(self.depth)
@@ -299,10 +312,10 @@ class Windows:
             self.free = ()
             took = time.monotonic() - self.began[0]
             if self.opened is None:
-                cost = time.process_time() - self.began[1]
+                cost = time.process_time() - self.began[2]
                 self.pace = max(0.01, cost / took)
             else:
-                cost = max(0.0, self.agent.programs() - self.began[1] - self.plain * (self.agent.step - self.opened))
+                cost = max(0.0, self.cost(self.agent.step - self.opened))
             self.spent += cost
             self.began, self.looks, self.due, self.figures, self.opened = None, [], None, None, None
             self.without = None
