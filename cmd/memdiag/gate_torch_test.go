@@ -24,6 +24,7 @@ for _ in range(60):
 `
 
 func TestSixtyStepsOfPyTorchShowABlockAStep(t *testing.T) {
+	heavytest.Skip(t, "one of several trainings with PyTorch")
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "sixty.py")
 	if err := os.WriteFile(script, []byte(sixty), 0o666); err != nil {
