@@ -32,7 +32,7 @@ for i in range(8):
 	}
 }
 
-// The snapshot before an out-of-memory error may be the one more than there may be, of which every second one goes.
+// The snapshot before an out-of-memory error may be the one with which there are too many, so that every second one is removed.
 func TestTheSnapshotBeforeOutOfMemoryIsNotThinnedOut(t *testing.T) {
 	agentProgram(t, `
 import types

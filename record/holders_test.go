@@ -607,7 +607,7 @@ func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
 	agentProgram(t, again, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\natexit list 50\natexit list 50\n")
 }
 
-// tables has lines whose blocks are no objects, and a set of which a walk in a window sees a part.
+// tables has lines that make no objects, and a set that a walk sees only a part of.
 const tables = `
 import _tracemalloc, tracemalloc, types
 from memdiag import _holders
@@ -636,7 +636,7 @@ func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
 	agentProgram(t, tables, "False\n")
 }
 
-// folds has a list of models, of which a variable has the last one, too.
+// folds has a list of models; a variable also holds the last one.
 const folds = `
 from memdiag import _holders
 class Thing:

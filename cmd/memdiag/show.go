@@ -103,7 +103,7 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	return cmd
 }
 
-// openAt reads a snapshot, or the one of a run that shows a moment: the last, or that of its out-of-memory error.
+// openAt reads a snapshot. Of a run it reads the last one, or for --at oom the one that recorded the out-of-memory error.
 func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, string, error) {
 	if at.at.Kind == snapshot.AtOOM && !isSnapshot(name) {
 		return env.openOfRun(name, "memory ran out in %s; %s has the record of it", files.Opener.OpenOutOfMemory)

@@ -33,8 +33,8 @@ func newWatchCommand(env *environment) *cobra.Command {
 		Short:   "follow a run while it is recorded: what leaks, and when memory is full",
 		Long: `Follows a run that memdiag record writes, until the run has ended or Ctrl-C. Watching
 changes nothing in the run. It may begin at any time, also after the run has ended.
-Several processes may watch one run. A PID is that of a recorded process, or of the
-memdiag that records it.
+Several processes may watch one run. PID names a recorded process, or the memdiag
+that records it.
 
 A line is printed when something changes. Growth is a possible leak at first. It is
 reported as a leak once it has continued for three times as long, in new snapshots. So

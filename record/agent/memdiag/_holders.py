@@ -444,9 +444,9 @@ class Walk(Roots):
         return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
 
     def unreached(self, stacks):
-        """Those of these stacks of which the collector has a new object that nothing which was reached refers to. Most that a line
-        makes may be no objects, as the tables of lists; and of a large set the walk has seen a part. To ask who refers to an object goes
-        through all of the collector's: the first few of a line are asked about, for so many seconds."""
+        """The stacks with a new object to which no reached object refers. A line may make mostly what is no object, such as the
+        tables of lists, and the walk may have seen only a part of a large set. gc.get_referrers goes through all objects: it is
+        called for the first few of a line, and for ASKING seconds."""
         found, asked, until = set(), collections.Counter(), work() + ASKING
         for obj in itertools.chain(*(of_other_types(tuple, gc.get_objects, young) for young in YOUNG)) if stacks else ():
             if id(obj) not in self.seen:
