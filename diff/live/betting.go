@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/series"
@@ -15,13 +16,14 @@ type betting struct {
 	paid, wins int     // bets that were settled, and those that were won
 }
 
-// bet is on the next mark. All of it is known before that comes.
+// bet is on the marks to come until the next look, on each in turn. All of it is known before that mark comes.
 type bet struct {
+	at    snapshot.Mark    // the last one before it
 	pid   int              // of the process
 	sites []series.SiteKey // whose levels are added up; nil for what has no series
 	like  *Suspect         // whose finding gives the level where there are no sites
-	top   float64          // the highest level since the suspicion began
-	last  float64          // the level now
+	top   float64          // the highest level since the suspicion began, until the mark that is bet on
+	last  float64          // the level before that mark
 }
 
 // Leaks make a new highest one at nearly each mark at which they change at all: expected is that share, as if weight bets had shown
@@ -29,16 +31,18 @@ type bet struct {
 // in seven (memdiag bench --live).
 const expected, weight = 0.9, 5
 
-// settle pays a bet by the level at the mark that has come. Where that has not changed there is nothing to pay. What is staked on a
-// new highest one follows the share of those before, and is never less than half, since less would be a bet against one, for which
-// the odds are not even.
+// settle pays a bet by the level at the mark that has come, from which the next mark's goes on. Where that has not changed there is
+// nothing to pay. What is staked on a new highest one follows the share of those before, and is never less than half, since less would
+// be a bet against one, for which the odds are not even.
 func (t *betting) settle(b *bet, now float64) {
 	if now == b.last {
 		return
 	}
+	top := b.top
+	b.top, b.last = max(top, now), now
 	share := max(0.5, (float64(t.wins)+expected*weight)/float64(t.paid+weight))
 	t.paid++
-	if now > b.top {
+	if now > top {
 		t.wins++
 		t.money = math.Min(2*share*t.money, math.MaxFloat64)
 		return
@@ -48,7 +52,7 @@ func (t *betting) settle(b *bet, now float64) {
 
 // place makes a bet on what a finding holds.
 func (s *Suspect) place(f *diff.Finding, pid int, r *diff.Result) *bet {
-	b := &bet{pid: pid, like: s}
+	b := &bet{at: r.Last.Mark, pid: pid, like: s}
 	held := make([]float64, len(r.Series.Marks))
 	for _, row := range f.Rows {
 		if site := r.Series.Site(row); site != nil {
@@ -80,30 +84,38 @@ func before(a, b snapshot.Mark) bool {
 	return a.Time.Before(b.Time)
 }
 
-// level is what is held now of what was bet on, in the process that it was bet on, whichever one stands for those of its kind
-// now. What has gone is 0.
-func (b *bet) level(pid int, run *snapshot.Run, r *diff.Result) (now float64) {
+// levels are what is held of what was bet on at the marks since, in the process that it was bet on, whichever one stands for those
+// of its kind now. What has gone is 0. Of what has no series, and of a process for which another one stands, only the last is known.
+func (b *bet) levels(pid int, run *snapshot.Run, r *diff.Result) []float64 {
 	switch {
 	case b.sites == nil:
+		now := 0.
 		for i := range r.Findings {
 			if f := &r.Findings[i]; b.like.Is(b.like.Process, f) {
 				after := f.After()
 				now = max(now, size(after.Bytes, after.Blocks))
 			}
 		}
-	case pid == b.pid:
-		for _, key := range b.sites {
-			if site := r.Series.SiteOf(key); site != nil {
-				now += size(site.Bytes[len(site.Bytes)-1], site.Blocks[len(site.Blocks)-1])
+		return []float64{now}
+	case pid != b.pid:
+		return []float64{b.beside(run)}
+	}
+	since := slices.IndexFunc(r.Series.Marks, func(m snapshot.Mark) bool { return before(b.at, m) })
+	if since < 0 {
+		return nil
+	}
+	held := make([]float64, len(r.Series.Marks)-since)
+	for _, key := range b.sites {
+		if site := r.Series.SiteOf(key); site != nil {
+			for i := range held {
+				held[i] += size(site.Bytes[since+i], site.Blocks[since+i])
 			}
 		}
-	default:
-		return b.beside(run)
 	}
-	return now
+	return held
 }
 
-// beside is level of a process for which another one stands. One that is not there any more holds what it did.
+// beside is the level of a process for which another one stands. One that is not there any more holds what it did.
 func (b *bet) beside(run *snapshot.Run) (now float64) {
 	for _, child := range run.Children {
 		if child.PID != b.pid {

@@ -119,7 +119,9 @@ func (w *Watch) process(kind string, pid int, run *snapshot.Run, r *diff.Result)
 	now := x[len(x)-1]
 	for _, s := range w.suspects {
 		if s.Process == kind && s.bet != nil {
-			s.test.settle(s.bet, s.bet.level(pid, run, r))
+			for _, now := range s.bet.levels(pid, run, r) {
+				s.test.settle(s.bet, now)
+			}
 			s.bet = nil
 		}
 	}

@@ -94,6 +94,12 @@ func TestALeakThatStopsIsOver(t *testing.T) {
 // snapshots, and takes them ever further apart.
 func events(t *testing.T, steps int64, blocks func(step int64) int) (seen string, at []int64) {
 	t.Helper()
+	return eventsEvery(t, 1, steps, blocks)
+}
+
+// eventsEvery are the same of looks that are so many steps apart.
+func eventsEvery(t *testing.T, look, steps int64, blocks func(step int64) int) (seen string, at []int64) {
+	t.Helper()
 	stacks, w := snapshot.NewStacks(), live.New()
 	var all []*snapshot.Snapshot
 	every := int64(1)
@@ -106,7 +112,7 @@ func events(t *testing.T, steps int64, blocks func(step int64) int) (seen string
 			every *= 2
 			all = slices.DeleteFunc(all, func(s *snapshot.Snapshot) bool { return s.Mark.Step%every != 0 })
 		}
-		if len(all) < 3 {
+		if len(all) < 3 || step%look != 0 {
 			continue
 		}
 		r, err := diff.Analyze(&snapshot.Run{Snapshots: slices.Clone(all)}, diff.ByTrend)
@@ -139,6 +145,14 @@ func TestAnAlarmIsEarnedAnew(t *testing.T) {
 		return 1 + 2*int(step-150)
 	})
 	if seen != "SAESA" || at[4]-at[3] < 20 {
+		t.Errorf("%s at %d", seen, at)
+	}
+}
+
+// TestEachSnapshotBetweenLooksCounts: a program takes 20 steps between two looks, and leaks at each. A look at each snapshot would have
+// reported it at step 96 or soon after it, too.
+func TestEachSnapshotBetweenLooksCounts(t *testing.T) {
+	if seen, at := eventsEvery(t, 20, 200, func(step int64) int { return 1 + int(step) }); seen != "SA" || at[1] > 120 {
 		t.Errorf("%s at %d", seen, at)
 	}
 }
