@@ -115,7 +115,7 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	}
 	r.doubt(&j)
 	r.unsure(&j)
-	j.Because("the process grows in proportion, by about %s per item, in addition to memory with a recorded stack", snapshot.FormatBytes(each))
+	j.Because("the process grows in proportion, by about %s per %s, in addition to memory with a recorded stack", snapshot.FormatBytes(each), h.Noun())
 	if h.From != snapshot.NoStack {
 		row.Frames = r.Last.Stacks.Frames(h.From)
 	}

@@ -43,6 +43,7 @@ type Reserve struct {
 	Processes *Processes
 
 	noTensors bool // the program is known to have none
+	uneven    bool // with Host: it grew by much, but not steadily
 }
 
 // reserves looks at every device but the process itself, which has no cache that a
@@ -156,13 +157,16 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 	if at := series.Onset(x, rest); at > 0 && risesFrom(at, rest) {
 		x, rest = x[at:], rest[at:]
 	}
-	if !steadily(r.options.Without, x, rest) {
+	steady := steadily(r.options.Without, x, rest)
+	if !steady && !multiplies(r.options.Without, x, rest) {
 		return nil
 	}
 	if explained := r.explained(); rest[len(rest)-1]-rest[0] < overheadShare*float64(explained) {
 		return nil
 	}
-	return r.ofProcess(x, rest)
+	e := r.ofProcess(x, rest)
+	e.uneven = !steady
+	return e
 }
 
 // risesFrom reports whether floors rise from a point on that was looked for among all of them.
@@ -183,6 +187,13 @@ func steadily(w Without, x, rest []float64) bool {
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
+// multiplies reports whether rising floors, which are not shown to be steady, have at least doubled and go on: a buffer that is
+// replaced by larger ones rises in a few jumps. So does a cache that fills, but neither is known to have stopped.
+func multiplies(w Without, x, rest []float64) bool {
+	on, _ := w.KeepsRising(x, rest)
+	return on && rest[len(rest)-1] >= 2*rest[0]
+}
+
 // knownRates is how many floors the growth of the process must have for its rate to be known, and knownWithin how far below it the
 // rate's interval may reach.
 const knownRates, knownWithin = 10, 0.5
@@ -195,7 +206,7 @@ func (r *Result) judgeProcess() {
 	if slices.ContainsFunc(r.run.Info.Unseen, func(u snapshot.Unseen) bool { return u.Device == snapshot.PythonHeap }) {
 		return
 	}
-	if e == nil || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
+	if e == nil || e.uneven || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
 		return
 	}
 	at, rest := r.Series.Unrecorded()
@@ -420,8 +431,12 @@ func (e *Reserve) String() string {
 		case e.Graph != nil:
 			what = "autograd's graph, which also grows, is the likely cause"
 		}
-		return fmt.Sprintf("memory of the process itself grew steadily by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",
-			e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
+		how := "grew steadily"
+		if e.uneven {
+			how = "grew in uneven steps"
+		}
+		return fmt.Sprintf("memory of the process itself %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",
+			how, e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",

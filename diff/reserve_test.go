@@ -248,6 +248,12 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 			return 150*mib + snapshot.Bytes(max(0, i-8))*9*mib + snapshot.Bytes(i%2)*mib/4
 		}, func(int) snapshot.Bytes { return mib }, true, 1},
 		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false, 0},
+		{"jumps of a buffer that is replaced by larger ones may be", func(i int) snapshot.Bytes {
+			return 50*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib
+		}, func(int) snapshot.Bytes { return mib }, true, 0},
+		{"such that do not double it are not", func(i int) snapshot.Bytes {
+			return 200*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib
+		}, func(int) snapshot.Bytes { return mib }, false, 0},
 		{"what has stopped is not", func(i int) snapshot.Bytes { return line(4)(min(i, 8)) }, func(int) snapshot.Bytes { return mib }, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -188,6 +188,21 @@ windows.share(0, 10_000, {"cache": [995, 9950, 0, 0], "noise": [5, 50, 0, 0]})
 print(*windows.lines)
 `
 
+// unplaced has malloc's memory grow, and some of it go, while no line, or a line of small objects, is known to grow.
+const unplaced = windowsByHand + `
+for change, growing in (200_000, {}), (200_000, {"small": [9, 900, 0, 0]}), (-200_000, {}), (500_000, {"large": [0, 0, 1, 500_000]}):
+    windows.share(2, change, growing)
+    print(windows.outgrows(), agent.heap.outgrows(), end=" ")
+agent.heap.windows = windows
+windows.share(2, 300_000, {})
+print(agent.heap.outgrows())
+`
+
+func TestMemoryWithoutALineHasContainersBeFollowed(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, unplaced, "False False True False False False False False True\n")
+}
+
 func TestAStepThatIsDearToTraceIsNotTracedToItsEnd(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, overdrawn, "True False None 0 []\ncache\n")

@@ -51,7 +51,7 @@ func noun(f *diff.Finding) string {
 		return "node"
 	}
 	if ofItems(f) {
-		return "item"
+		return f.Holder.Noun()
 	}
 	return "block"
 }

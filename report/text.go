@@ -146,7 +146,11 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	case ofNodes(f):
 		p.labelled("Nodes", grouped(g.Blocks)+" or more")
 	case ofItems(f):
-		p.labelled("Items", "+"+grouped(g.Blocks))
+		label := "Items"
+		if noun(f) == "byte" {
+			label = "Bytes"
+		}
+		p.labelled(label, "+"+grouped(g.Blocks))
 	case unsized(f.Rate):
 		p.aside("Allocation size: unknown", "("+note+")")
 	default:
@@ -218,7 +222,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
-			text += glue(fmt.Sprintf(" (%s%s%s)", count(int64(h.Items), "item"), ofBound(h), countedAt(h)))
+			text += glue(fmt.Sprintf(" (%s%s%s)", count(int64(h.Items), h.Noun()), ofBound(h), countedAt(h)))
 		}
 	}
 	if classes&snapshot.Lost != 0 {

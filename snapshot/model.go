@@ -325,7 +325,7 @@ type Holder struct {
 	// Kind is "list", "map", "attribute", "closure", "chain" of objects that refer to one another, "graph"
 	// of autograd's after it, or Nodes.
 	Kind  string
-	Items int // length of the list or map, of all that the path names together; 0 where that has no meaning
+	Items int // length of the list or map, or bytes of the buffer, of all that the path names together; 0 where that has no meaning
 	// Counted is the step at which Items were, before the snapshot's; 0 where it is
 	// the snapshot's, or not known. Our own file does not keep it.
 	Counted int64
@@ -336,6 +336,14 @@ type Holder struct {
 	Each Bytes
 	// From is the stack that a recorder saw add an item; NoStack where it saw none. Our own file does not keep it.
 	From StackID
+}
+
+// Noun is what a holder's Items are: bytes of a buffer, else items.
+func (h *Holder) Noun() string {
+	if h != nil && (h.Kind == "bytearray" || h.Kind == "BytesIO") {
+		return "byte"
+	}
+	return "item"
 }
 
 // Nameless is the Path of a graph of autograd's, or of objects on a language's heap, where nothing that has a name leads

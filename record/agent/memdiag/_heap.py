@@ -189,8 +189,8 @@ class Heap:
         self.agent.spent -= CREDIT
 
     def outgrows(self):
-        """Whether the heap keeps growing by more than tensors do. It is asked before the heap is traced, which makes walks longer."""
-        return self.rising >= AGAIN
+        """Whether the heap keeps growing by more than tensors and known lines do."""
+        return self.rising >= AGAIN or self.windows.outgrows()
 
     def untrace(self):
         """PyTorch or JAX comes: what the clock began, the growth of the heap will decide. To trace what PyTorch imports

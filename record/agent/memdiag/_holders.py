@@ -23,7 +23,7 @@ from ._census import unasked
 from ._graph import MOST, Graphs
 from ._handlers import raised
 from ._items import LEAST, Containers, described, objects_of
-from ._length import CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
+from ._length import BUFFERS, CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, length, lru_cache_wrapper, maxlen, members, module_of, mro, own, reach, taken
 from ._lines import Lines
 from ._longer import Ways
 from ._objects import of_other_types
@@ -556,6 +556,9 @@ class Walk(Roots):
                 for d in list(threads.values()) if type(threads) is dict else ():
                     if type(d) is dict:  # what one thread has
                         self.push_all(d, node)
+        elif t in BUFFERS:
+            kind, room = BUFFERS[t]
+            self.container(obj, node, kind, room(obj))
         elif t is self.array:
             vote(self.array_hits, obj.nbytes, node)
         elif t is self.ndarray:

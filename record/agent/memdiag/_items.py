@@ -11,7 +11,7 @@ import sys
 import types
 
 from ._handlers import raised
-from ._length import LISTS, PLACES, contents, length, lru_cache_wrapper, maxlen, mro, reach
+from ._length import BUFFERS, LISTS, PLACES, contents, length, lru_cache_wrapper, maxlen, mro, reach
 
 # So many items more make a container one that grows; so many are followed, and so many that a walk found are weighed.
 LEAST, MOST, WEIGHED = 4, 16, 64
@@ -102,12 +102,17 @@ def described(c):
     if type(c) is lru_cache_wrapper:
         about = c.cache_info()
         return "cache", about.currsize, about.maxsize or 0
+    if type(c) in BUFFERS:
+        kind, room = BUFFERS[type(c)]
+        return kind, room(c), 0
     kind = next((LISTS[base] for base in LISTS if issubclass(type(c), base)), "dict")
     return kind, len(c), kind == "deque" and maxlen(c) or 0
 
 
 def weight(container):
     """Bytes that the newest item of a container takes beside what the one before refers to as well; 0 where that is not known."""
+    if type(container) in BUFFERS:
+        return 1
     seen, size = {id(container)}, 0
     items = newest(container)
     for item in items:

@@ -7,6 +7,7 @@ program's code. What cannot be reached so raises LookupError.
 
 import collections
 import gc
+import io
 import itertools
 import operator
 import os
@@ -23,6 +24,8 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
+# What has no items but bytes: the kind, and what says how many it has room for.
+BUFFERS = {bytearray: ("bytearray", bytearray.__sizeof__), io.BytesIO: ("BytesIO", io.BytesIO.__sizeof__)}
 # The label of the list in which itertools.cycle has what it saw.
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.
@@ -52,6 +55,8 @@ def length(node, key_text):
                     node.bound = 0  # no place was kept for what comes
                 return taken(obj) if node.bound else base.__len__(obj)
             return base.__len__(obj)
+    if t in BUFFERS:
+        return BUFFERS[t][1](obj)
     raise LookupError("no container")
 
 

@@ -10,7 +10,7 @@ import sys
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 from ._handlers import raised
-from ._length import LISTS, forget, reach
+from ._length import BUFFERS, LISTS, forget, reach
 from ._roots import is_programs_file
 
 # Calls and lines that may be watched: so many, and so many a second. One costs half a microsecond.
@@ -141,6 +141,8 @@ def length(obj):
     """The items of a container, asked for without calling the program's code."""
     if type(obj) is lru_cache_wrapper:
         return obj.cache_info().currsize
+    if type(obj) in BUFFERS:
+        return BUFFERS[type(obj)][1](obj)
     return next(base for base in (dict, *LISTS) if issubclass(type(obj), base)).__len__(obj)
 
 

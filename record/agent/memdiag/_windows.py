@@ -108,6 +108,7 @@ class Windows:
         self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
+        self.unplaced = 0  # bytes of malloc that no line is known to have made
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
         self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
@@ -408,6 +409,10 @@ class Windows:
         """Bytes, blocks and stack of each line that has grown."""
         return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
 
+    def outgrows(self):
+        """Whether the heap has grown by much for which no line is known, as a buffer does that is replaced by a larger one now and then."""
+        return self.unplaced > MUCH * BYTES
+
     def silent(self):
         """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is known."""
         half = self.agent.elapsed() / 2
@@ -421,6 +426,7 @@ class Windows:
         are without a stack; bytes the process's own figures tell."""
         by, lines = at and at + 1, self.lines
         if change < 0:
+            self.unplaced = max(0, self.unplaced + (at and change))
             # What rises and falls again does so at the lines that grow: only what is beyond them comes from the others.
             for entries in [lines[s] for s in growing if s in lines], [e for s, e in lines.items() if s not in growing]:
                 total = sum(e[by] for e in entries)
@@ -432,6 +438,8 @@ class Windows:
         weight = sum(g[by] for g in growing.values())
         if not weight and at == 0 and self.size:
             weight, growing = 1, {(): [1, self.size, 0, 0]}
+        if not weight and at == 2:
+            self.unplaced += change
         for stack, g in growing.items() if weight else ():
             if g[by] < TOLD * weight:
                 continue
