@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What `memdiag watch` takes beside a training that leaks 64 KiB a step at 40 steps a second: each half minute the share of a core since the
 # last line and since the start, and the watcher's memory, of which the pages of its binary are shared with the recorder.
-# Needs a Python with PyTorch: MEMDIAG_TORCH_PYTHON, or what `make torch` installs. bench/watch.sh [SECONDS]
+# --steps trains eight numbers instead, so many steps as fast as it can, and keeps 32 bytes at each fiftieth: a million take four minutes.
+# Needs a Python with PyTorch: MEMDIAG_TORCH_PYTHON, or what `make torch` installs. bench/watch.sh [SECONDS | --steps STEPS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${MEMDIAG_TORCH_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/memdiag/torch/bin/python}
@@ -23,8 +24,24 @@ while True:
     opt.step()
     time.sleep(0.02)
 EOF
+cat >"$work/many.py" <<'EOF'
+import sys, torch
+weights = torch.zeros(8, requires_grad=True)
+opt = torch.optim.SGD([weights], lr=0.01)
+kept = []
+for step in range(int(sys.argv[1])):
+    batch = torch.ones(8)
+    loss = (weights * batch).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if step % 50 == 0:
+        kept.append(batch)
+EOF
 export OMP_NUM_THREADS=1
-timeout "${1:-240}" "$work/memdiag" -q record -o "$work/run" -- "$python" "$work/train.py" >/dev/null 2>&1 &
+program=("$python" "$work/train.py")
+if [[ ${1:-} == --steps ]]; then program=("$python" "$work/many.py" "$2") seconds=3600; else seconds=${1:-240}; fi
+timeout "$seconds" "$work/memdiag" -q record -o "$work/run" -- "${program[@]}" >/dev/null 2>&1 &
 until [[ -f $work/run/run.json ]]; do sleep 0.1; done
 "$work/memdiag" watch "$work/run" >"$work/said" 2>&1 &
 watcher=$! ticks=$(getconf CLK_TCK)
