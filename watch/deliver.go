@@ -295,7 +295,9 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 	// One that is sent elsewhere would arrive as a GET, without the alarm, or at somebody whom nobody named.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)
-	if err != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return true, fmt.Errorf("no answer within %v", requestTime)
+	} else if err != nil {
 		return true, withoutURL(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -304,7 +306,7 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 	if code < http.StatusMultipleChoices {
 		return false, nil
 	}
-	err = fmt.Errorf("it answers %s %s", answer.Status, report.Printable(strings.TrimSpace(string(body))))
+	err = errors.New("it answers " + report.Printable(strings.TrimSpace(answer.Status+" "+strings.TrimSpace(string(body)))))
 	again = code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
 	if !again && code >= http.StatusBadRequest {
 		err = refusal{err}

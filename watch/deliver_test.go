@@ -72,7 +72,6 @@ func TestAServiceThatFailsOnceIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestASecretOfAnAddressIsNotSaid: a webhook's path is its key.
 func TestABudgetIsAnAlarmOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -174,6 +173,7 @@ func TestAnAlertIsSentAgainWhileItStands(t *testing.T) {
 	}
 }
 
+// TestASecretOfAnAddressIsNotSaid: a webhook's path is its key.
 func TestASecretOfAnAddressIsNotSaid(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", http.StatusForbidden) }))
@@ -205,6 +205,23 @@ func TestASlowReceiverHoldsNothingUp(t *testing.T) {
 		t.Errorf("it took %v", taken)
 	}
 	if !strings.Contains(strings.Join(h.said, "\n"), "left out") {
+		t.Errorf("%q", h.said)
+	}
+}
+
+// TestAnEndThatComesTooSoonIsNoError: what has no more time is not delivered, and no word of the network's is said of it.
+func TestAnEndThatComesTooSoonIsNoError(t *testing.T) {
+	t.Parallel()
+	hangs, over := make(chan bool, 1), make(chan bool)
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hangs <- true; <-over }))
+	defer service.Close()
+	defer close(over)
+	var h heard
+	d := watch.NewDeliverer([]watch.Receiver{watch.Webhook{URL: address(t, service.URL)}}, nil, h.failed)
+	d.Deliver(event(report.LiveLeak), report.Folder{})
+	<-hangs
+	d.Close(time.Millisecond)
+	if len(h.said) != 1 || !strings.HasSuffix(h.said[0], ": 1 alarm not delivered") {
 		t.Errorf("%q", h.said)
 	}
 }

@@ -100,9 +100,10 @@ func (o *outbox) give(next *delivery) bool {
 	return true
 }
 
-// say says why something failed, once until something arrives or fails otherwise.
+// say says why something failed, once until something arrives or fails otherwise. What has no more time, since the watch ends, close
+// says.
 func (o *outbox) say(err error) {
-	if text := err.Error(); text != o.said {
+	if text := err.Error(); text != o.said && o.d.ctx.Err() == nil {
 		o.said = text
 		o.d.failed(fmt.Sprintf("%s: %s", o.to, text))
 	}
@@ -122,8 +123,11 @@ func (o *outbox) close() {
 			n++
 		}
 	}
-	if n > 0 && o.d.ledger != nil {
-		o.d.failed(fmt.Sprintf("%s: %s not delivered; memdiag watch of this run delivers what goes on", o.to, plural(n, "alarm")))
+	switch said := fmt.Sprintf("%s: %s not delivered", o.to, plural(n, "alarm")); {
+	case n > 0 && o.d.ledger != nil:
+		o.d.failed(said + "; memdiag watch of this run delivers what goes on")
+	case n > 0 && o.d.ctx.Err() != nil:
+		o.d.failed(said)
 	}
 }
 
