@@ -196,11 +196,13 @@ for change, growing in (200_000, {}), (200_000, {"small": [9, 900, 0, 0]}), (-20
 agent.heap.windows = windows
 windows.share(2, 300_000, {})
 print(agent.heap.outgrows())
+windows.lines = {"buffer": [0.2, 90, 0.1, 500_000], "line": [9, 900, 0, 0], "half a block": [0.3, 30, 0, 0], (): [9, 900, 0, 0]}
+print(sorted(str(stack) for _, _, stack in windows.grown()))
 `
 
 func TestMemoryWithoutALineHasContainersBeFollowed(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unplaced, "False False True False False False False False True\n")
+	agentProgram(t, unplaced, "False False True False False False False False True\n['buffer', 'line']\n")
 }
 
 func TestAStepThatIsDearToTraceIsNotTracedToItsEnd(t *testing.T) {

@@ -6,7 +6,7 @@ import "testing"
 
 // longer has containers of all kinds become longer, and others that stay or are emptied.
 const longer = `
-import collections, functools, io, types
+import array, collections, functools, io, types
 from memdiag import _agent, _holders, _items
 
 class Row:
@@ -17,7 +17,7 @@ class Native:
         raise AssertionError("the program's own code was asked")
 shared = list(range(1000))
 rows, tags, losses, natives, same, queue, cache = [], {}, [], [], [1] * 9, collections.deque(maxlen=100), []
-array, log, still = bytearray(), io.BytesIO(), bytearray(100_000)
+text, log, still, numbers = bytearray(), io.BytesIO(), bytearray(100_000), array.array("b")
 @functools.lru_cache(maxsize=None)
 def square(n):
     return n * n
@@ -30,7 +30,8 @@ def step(n):
     queue.append(str(n) * 2000)
     square(len(rows))
     cache.append(str(n) * 3000)
-    array.extend(b"0" * 10_000)
+    text.extend(b"0" * 10_000)
+    numbers.extend(b"0" * 10_000)
     log.write(b"0" * 10_000)
 
 agent = types.SimpleNamespace(step=9, stepping=True, ticks=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
@@ -59,33 +60,36 @@ func TestContainersThatBecomeLongerAreFollowed(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, longer, `after walk 1
 after walk 2
-  __main__.array bytearray True True False 0 items
   __main__.cache list True 10 True 0 items
   __main__.log BytesIO True True False 0 items
   __main__.losses list True 10 False 0 items
   __main__.natives list True 10 False 0 items
+  __main__.numbers array.array True True False 0 items
   __main__.queue deque True 10 True 100 items
   __main__.rows list True 10 True 0 items
   __main__.square cache True 10 False 0 items
   __main__.tags dict True 10 True 0 items
+  __main__.text bytearray True True False 0 items
 after walk 3
-  __main__.array bytearray True True False 0 items
   __main__.log BytesIO True True False 0 items
   __main__.losses list True 15 False 0 items
   __main__.natives list True 15 False 0 items
+  __main__.numbers array.array True True False 0 items
   __main__.queue deque True 15 True 100 items
   __main__.rows list True 15 True 0 items
   __main__.square cache True 15 False 0 items
   __main__.tags dict True 15 True 0 items
+  __main__.text bytearray True True False 0 items
 a step later
-  __main__.array bytearray True True False 0 items
   __main__.log BytesIO True True False 0 items
   __main__.losses list True 16 False 0 items
   __main__.natives list True 16 False 0 items
+  __main__.numbers array.array True True False 0 items
   __main__.queue deque True 16 True 100 items
   __main__.rows list True 16 True 0 items
   __main__.square cache True 16 False 0 items
   __main__.tags dict True 16 True 0 items
+  __main__.text bytearray True True False 0 items
 False False False True False
 `)
 }

@@ -340,7 +340,7 @@ type Holder struct {
 
 // Noun is what a holder's Items are: bytes of a buffer, else items.
 func (h *Holder) Noun() string {
-	if h != nil && (h.Kind == "bytearray" || h.Kind == "BytesIO") {
+	if h != nil && (h.Kind == "bytearray" || h.Kind == "array.array" || h.Kind == "BytesIO") {
 		return "byte"
 	}
 	return "item"

@@ -139,6 +139,7 @@ var kept = []Cause{
 		Sign:       "Each failure adds blocks that were allocated in the step that failed.",
 		Fix:        "leave the except block before you retry, and store the exception's text, not the exception (or clear its __traceback__)",
 		Before:     "except RuntimeError as e:\n    failures.append(e)\n    retry(batch)",
+		elsewhere:  [3]string{"stored exceptions hold objects"},
 		After:      "except RuntimeError as e:\n    failures.append(str(e))\n    failed = True\nif failed:\n    retry(batch)",
 		Workloads:  []string{"L21"},
 		References: []string{"pytorch#18853", "pytorch#27600", "pytorch#82218"},

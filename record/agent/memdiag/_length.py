@@ -5,6 +5,7 @@ the labels of the path, as the walk made them: through dictionaries and slots, b
 program's code. What cannot be reached so raises LookupError.
 """
 
+import array
 import collections
 import gc
 import io
@@ -25,7 +26,7 @@ SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", t
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 # What has no items but bytes: the kind, and what says how many it has room for.
-BUFFERS = {bytearray: ("bytearray", bytearray.__sizeof__), io.BytesIO: ("BytesIO", io.BytesIO.__sizeof__)}
+BUFFERS = {bytearray: ("bytearray", bytearray.__sizeof__), array.array: ("array.array", array.array.__sizeof__), io.BytesIO: ("BytesIO", io.BytesIO.__sizeof__)}
 # The label of the list in which itertools.cycle has what it saw.
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.

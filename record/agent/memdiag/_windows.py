@@ -406,8 +406,10 @@ class Windows:
             self.due = time.monotonic()
 
     def grown(self):
-        """Bytes, blocks and stack of each line that has grown."""
-        return [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0) and b + d >= 1]
+        """Bytes, blocks and stack of each line that has grown, and of what has no line if it is more than next to nothing."""
+        rows = [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0 or d > BYTES) and b + d >= 1]
+        least = TOLD * sum(r[0] for r in rows)
+        return [r for r in rows if r[2] or r[0] >= least]
 
     def outgrows(self):
         """Whether the heap has grown by much for which no line is known, as a buffer does that is replaced by a larger one now and then."""
