@@ -76,6 +76,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.sizeGraphs()
 		r.step(itemsPass, func() { r.sizeItems(items) })
 		r.step(objectsGroup, r.joinObjects)
+		r.nameNative()
 		r.judgeProcess()
 		if e := r.mapped(); e != nil {
 			r.Reserves = append(r.Reserves, *e)

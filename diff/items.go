@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -190,19 +191,38 @@ func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
 	if at := frame.Headline(frames); at < 0 || frames[at] != f.Rows[0].Frames[f.Headline] {
 		return nil
 	}
+	j, ok := r.becomesLonger(row, site)
+	if !ok || j.Rate.Unit != f.Rate.Unit || !mayTake(h, f.Rate.Bytes.Value/j.Rate.Blocks.Value) || !r.inProportion(site, r.bytesOf(f)) {
+		return nil
+	}
+	return h
+}
+
+// bytesOf is what the rows of a finding hold at each mark.
+func (r *Result) bytesOf(f *Finding) []float64 {
 	held := make([]float64, len(r.Series.Marks))
-	for _, leaks := range f.Rows {
-		if s := r.Series.Site(leaks); s != nil {
+	for _, row := range f.Rows {
+		if s := r.Series.Site(row); s != nil {
 			for i, n := range s.Bytes {
 				held[i] += float64(n)
 			}
 		}
 	}
-	j, ok := r.becomesLonger(row, site)
-	if !ok || j.Rate.Unit != f.Rate.Unit || !mayTake(h, f.Rate.Bytes.Value/j.Rate.Blocks.Value) || !r.inProportion(site, held) {
-		return nil
+	return held
+}
+
+// nameNative has the only leak say that the process's own memory grows in proportion, if it is of objects that no variable leads to.
+func (r *Result) nameNative() {
+	e, at := r.Unexplained(), slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Verdict == Leak })
+	if e == nil || at < 0 || r.Leaks() > 1 {
+		return
 	}
-	return h
+	f := &r.Findings[at]
+	_, rest := r.Series.Unrecorded()
+	if onLanguageHeap(f.Rows) && unheld(f) && f.Rate.Unit == e.Rate.Unit && r.proportional(r.bytesOf(f), rest) {
+		f.Reasons = append(f.Reasons, fmt.Sprintf("the process's own memory grows in proportion, by another %s a %s: native code that this line calls may hold both",
+			snapshot.FormatBytes(e.Rate.Bytes.Value), e.Rate.Unit))
+	}
 }
 
 // mayTake reports whether an item of a container may take so many bytes.
@@ -211,20 +231,28 @@ func mayTake(h *snapshot.Holder, each float64) bool {
 	return known == 0 || leastTaken*each <= known && known <= mostTaken*each
 }
 
-// inProportion reports whether a container has become longer in proportion to so many bytes at each mark, from the first on
-// that tells of both.
+// inProportion reports whether a container has become longer in proportion to so many bytes at each mark.
 func (r *Result) inProportion(site *SiteSeries, bytes []float64) bool {
-	from := max(r.Series.WarmUp(), slices.IndexFunc(site.Blocks, func(n int64) bool { return n > 0 }), slices.IndexFunc(bytes, func(n float64) bool { return n > 0 }))
-	last := len(bytes) - 1
+	items := make([]float64, len(site.Blocks))
+	for i, n := range site.Blocks {
+		items[i] = float64(n)
+	}
+	return r.proportional(items, bytes)
+}
+
+// proportional reports whether two things grow in proportion, from the first mark on that tells of both.
+func (r *Result) proportional(a, b []float64) bool {
+	known := func(n float64) bool { return n > 0 }
+	from, last := max(r.Series.WarmUp(), slices.IndexFunc(a, known), slices.IndexFunc(b, known)), len(b)-1
 	if last-from+1 < fewMarks {
 		return false
 	}
-	items, grown := float64(site.Blocks[last]-site.Blocks[from]), bytes[last]-bytes[from]
-	if items <= 0 || grown <= 0 {
+	grownA, grownB := a[last]-a[from], b[last]-b[from]
+	if grownA <= 0 || grownB <= 0 {
 		return false
 	}
 	for i := from; i <= last; i++ {
-		if math.Abs(float64(site.Blocks[i]-site.Blocks[from])/items-(bytes[i]-bytes[from])/grown) > alikeCurves {
+		if math.Abs((a[i]-a[from])/grownA-(b[i]-b[from])/grownB) > alikeCurves {
 			return false
 		}
 	}

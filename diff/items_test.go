@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -244,6 +245,42 @@ func TestALineHasTheHolderThatItFills(t *testing.T) {
 			}
 			if cause := r.Findings[0].Cause; c.want != "" && (cause == nil || cause.ID != "container-grows") {
 				t.Errorf("got the cause %+v", cause)
+			}
+		})
+	}
+}
+
+// TestALeakWithoutAHolderNamesNativeMemoryThatGrowsWithIt: torch.jit.trace in a loop makes Python objects that C++ holds, and
+// twice as much in C++.
+func TestALeakWithoutAHolderNamesNativeMemoryThatGrowsWithIt(t *testing.T) {
+	line := func(i int) snapshot.Bytes { return 16 * snapshot.KiB * snapshot.Bytes(i) }
+	for name, c := range map[string]struct {
+		process func(i int) snapshot.Bytes
+		holder  string
+		want    bool
+	}{
+		"in proportion":        {func(i int) snapshot.Bytes { return 3 * line(i) }, "", true},
+		"from a later step on": {func(i int) snapshot.Bytes { return line(i) + 8*line(max(0, i-14)) }, "", false},
+		"not at all":           {line, "", false},
+		"with a holder":        {func(i int) snapshot.Bytes { return 3 * line(i) }, "plt.figs", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := containerRun(upTo(24), c.process)
+			tell(run, line)
+			if c.holder != "" {
+				for _, s := range run.Snapshots {
+					s.Holders = append(s.Holders, snapshot.Holder{Stack: s.Blocks.Stack[len(s.Blocks.Stack)-1], Path: c.holder, Kind: "list", Items: 24})
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Leaks() != 1 || r.Findings[0].Rows[0].Device.Kind != snapshot.PythonHeap {
+				t.Fatalf("%d leaks: %+v", r.Leaks(), r.Findings)
+			}
+			if got := strings.Contains(strings.Join(r.Findings[0].Reasons, "; "), "native code"); got != c.want {
+				t.Errorf("%q", r.Findings[0].Reasons)
 			}
 		})
 	}
