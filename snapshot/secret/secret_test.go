@@ -59,6 +59,7 @@ var hidden = [][]string{
 	{"curl", "https://host/path?key=§&sig=§"},
 	{"curl", "https://bucket/o?X-Amz-Signature=§&X-Amz-Credential=§"},
 	{"curl", "bob:§@host:8080/x"},
+	{"rsync", "--to", "//bob:§@host/x"},
 	{"curl", "https://hooks.slack.com/services/T0/B0/§"},
 	{"optuna", "--storage", "mysql+pymysql://root:§@db/study"},
 	{"x", "--dsn=Server=db;User Id=sa;Password=§;"},
