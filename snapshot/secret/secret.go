@@ -124,7 +124,7 @@ var (
 	accounts = regexp.MustCompile(`((?:^|[\s"'])(?:-u|-U|--user|--proxy-user|--login)(?:\s+|=)["']?)([^-:=/\s"'][^:=/\s"']*):([^\s"']+)`)
 	bearer   = regexp.MustCompile(`(\b[Bb]earer\s+)[\w.~+/=-]{8,}`)
 	// schemeless is name:password@host, or //name:password@host.
-	schemeless = regexp.MustCompile(`(?:^|//|[\s"'=,(])[\w.%+-]+:([^\s"'@/:][^\s"':]*)@[\w\[.-]`)
+	schemeless = regexp.MustCompile(`(?:^|[\s"'=,(])(?://)?[\w.%+-]+:([^\s"'@/:][^\s"':]*)@[\w\[.-]`)
 	// noHost is after an @ a step (lr:0.1@5) or the digest of an image.
 	noHost = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9]+)?|(?:sha[0-9]+|md5):[0-9a-f]+)(?:[\s"',;)]|$)`)
 	scheme = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://`)
