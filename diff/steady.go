@@ -24,6 +24,9 @@ type Steadiness struct {
 	Device         snapshot.Device
 	Points         int
 	Live, Reserved Band
+	// Peak is the highest peak so far, from after warm-up to the end, as snapshots have it; zero where they have none. It rises where a step of
+	// the run went higher than all before.
+	Peak Band
 }
 
 const (
@@ -51,9 +54,34 @@ func (r *Result) Steady() []Steadiness {
 		s := Steadiness{Device: d, Points: len(meters)}
 		s.Live = of(func(m snapshot.Meters) snapshot.Bytes { return m.Allocated })
 		s.Reserved = of(func(m snapshot.Meters) snapshot.Bytes { return m.Reserved })
+		s.Peak = r.highestAfterWarmUp(d)
 		if s.Live.High > 0 {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// highestAfterWarmUp is a device's highest peak so far in the first snapshot after the first quarter of the run, and in the last.
+func (r *Result) highestAfterWarmUp(d snapshot.Device) Band {
+	if r.run == nil {
+		return Band{}
+	}
+	all := r.run.Snapshots
+	if len(all) < warmUp {
+		return Band{}
+	}
+	first, last := deviceIn(all[(len(all)+warmUp-1)/warmUp], d), deviceIn(all[len(all)-1], d)
+	if first == nil || last == nil || first.Peak == 0 || last.Peak < first.Peak {
+		return Band{}
+	}
+	return Band{first.Peak, last.Peak}
+}
+
+func deviceIn(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Device {
+	i := slices.IndexFunc(s.Devices, func(of snapshot.Device) bool { return of.Kind == d.Kind && of.Index == d.Index })
+	if i < 0 {
+		return nil
+	}
+	return &s.Devices[i]
 }

@@ -53,9 +53,17 @@ func (p *page) steady(r *diff.Result) {
 	}
 	p.line("")
 	for _, s := range bands {
-		p.prose("", "  ", fmt.Sprintf("steady, %s: live %s, reserved %s, over the last three quarters of the run (%s)",
-			deviceName(s.Device), bandText(s.Live), bandText(s.Reserved), glue(count(int64(s.Points), "point"))))
+		p.prose("", "  ", steadyText(&s))
 	}
+}
+
+func steadyText(s *diff.Steadiness) string {
+	peak := ""
+	if s.Peak.High > 0 {
+		peak = fmt.Sprintf(", highest peak so far %s", bandText(s.Peak))
+	}
+	return fmt.Sprintf("after warm-up, %s: live %s%s, reserved %s, in the last three quarters of the run (%s)",
+		deviceName(s.Device), bandText(s.Live), peak, bandText(s.Reserved), glue(count(int64(s.Points), "point")))
 }
 
 // bandText is "25.0 MiB to 25.5 MiB (±1.0 %)".

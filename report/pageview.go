@@ -33,6 +33,7 @@ type view struct {
 	FlameAbout   string
 	Devices      []deviceView
 	Reserves     []string // of memory that is reserved and grows alone
+	Course       []string // how steady the devices are, and what their peaks depend on
 	Ages         *agesView
 	Maps         []mapView
 	ElseTitle    string
@@ -140,6 +141,12 @@ func pageView(r *diff.Result, about About) *view {
 	v.Devices = deviceViews(r.First, r.Last)
 	for _, e := range s.reserves {
 		v.Reserves = append(v.Reserves, upperFirst(reserveText(e)))
+	}
+	for _, s := range r.Steady() {
+		v.Course = append(v.Course, upperFirst(steadyText(&s)))
+	}
+	for _, d := range r.Demand() {
+		v.Course = append(v.Course, upperFirst(demandText(&d)))
 	}
 	sites := leaksOf(r)
 	v.Ages, v.Maps = agesViewOf(r.Last, sites, r.Series), mapViews(r.Last, sites)

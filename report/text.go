@@ -47,6 +47,10 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	if o.All {
 		p.steady(r)
 	}
+	for _, d := range r.Demand() {
+		p.line("")
+		p.prose("", "  ", demandText(&d))
+	}
 	for _, known := range r.Known {
 		p.line("")
 		p.prose("known leak: ", "  ", brief(known))

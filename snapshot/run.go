@@ -86,6 +86,7 @@ type Run struct {
 	Series    *Series // nil where the run has no counters
 	Tree      *Tree   // nil where nothing is known of the command's processes
 	Losses    *Losses // nil where none were recorded
+	Peaks     []Peak  // of steps whose input the program marked, in their order
 	// Children are processes that were recorded beside this one, each a run of its own with a Role, and what this one did by the
 	// clock after its last step.
 	Children []*Run

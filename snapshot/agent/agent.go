@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ type document struct {
 	Rank     *int     `json:"rank"`
 	Phase    string   `json:"phase"`
 	Epoch    *int64   `json:"epoch"` // absent in files of before there was this
+	Batch    int64    `json:"batch"` // absent where the program marked none
+	Length   int64    `json:"length"`
 	Time     int64    `json:"time_us"`
 	Awaits   bool     `json:"awaits_steps"` // likewise
 	Waited   int64    `json:"waited_us"`    // absent in files of before there was this
@@ -213,6 +216,9 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 	}
 	if d.Rank != nil && *d.Rank >= 0 {
 		s.Rank = *d.Rank
+	}
+	if d.Batch > 0 && d.Length > 0 && d.Batch <= math.MaxInt32 && d.Length <= math.MaxInt32 { // one of them alone does not tell how large the input is
+		s.Mark.BatchElements, s.Mark.SequenceLength = d.Batch*d.Length, d.Length
 	}
 	if d.Time > 0 {
 		s.Mark.Time = time.UnixMicro(d.Time).UTC()

@@ -16,7 +16,7 @@ import (
 
 // good is a snapshot of two devices: three storages by two lines, and a line of
 // Python's heap.
-const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"phase":"train","epoch":3,"time_us":1700000000000000,"waited_us":2500000,"awaits_steps":true,
+const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"phase":"train","epoch":3,"batch":32,"length":512,"time_us":1700000000000000,"waited_us":2500000,"awaits_steps":true,
 "devices":[{"kind":"cpu","index":0,"name":"tensor storages","space":77,"meters":{"allocated":900}},
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
@@ -34,6 +34,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if !s.AwaitsSteps || s.Mark.Step != 8 || s.Rank != 1 || s.Mark.Phase != "train" || s.Mark.Epoch != 3 || s.Mark.Time.Unix() != 1700000000 || s.Producer != "PyTorch 2.15" || len(s.Notes) != 1 {
 		t.Errorf("%+v", s)
+	}
+	if s.Mark.BatchElements != 32*512 || s.Mark.SequenceLength != 512 {
+		t.Errorf("the size of the input: %+v", s.Mark)
 	}
 	if len(s.Devices) != 2 || s.Devices[0].Meters.Allocated != 900 || s.Devices[1].Meters.Allocated != 70 || s.Devices[0].Meters.Driver != snapshot.Unknown {
 		t.Errorf("devices: %+v", s.Devices)

@@ -155,6 +155,7 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	if f.own {
 		readSeries(&run, r.rank)
 		readLosses(&run, r.rank)
+		readPeaks(&run, r.rank)
 		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(f.path, name)) {
 			run.Info = snapshot.Info{}
 			if _, err := readInfo(&run, name); err != nil {

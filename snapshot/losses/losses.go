@@ -2,7 +2,6 @@
 package losses
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -10,47 +9,20 @@ import (
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
 // Header begins the file.
 const Header = "step,source,loss\n"
 
-// Bounds: the agent keeps 50,000 losses of a source, then each second one, and so on. A number takes 25 bytes at most.
-const (
-	maxRows = 1 << 20
-	maxLine = 256
-)
-
 // Detect reports whether a file begins like one of these.
-func Detect(head []byte) bool {
-	text := string(head)
-	return strings.HasPrefix(text, Header) || strings.HasPrefix(Header, text)
-}
+func Detect(head []byte) bool { return bounded.Begins(head, Header) }
 
 // Read reads the file. What follows a line that is broken is not read; the error names the line. A last line
 // without its end is left out: the process was stopped as it wrote it.
 func Read(r io.Reader) (*snapshot.Losses, error) {
-	in := bufio.NewReaderSize(r, maxLine)
 	out := &snapshot.Losses{}
-	for n := 1; ; n++ {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case errors.Is(err, io.EOF) && n > 1:
-			return out, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			err = fmt.Errorf("a line of more than %d bytes", maxLine)
-		case err != nil && !errors.Is(err, io.EOF):
-		case n == 1 && string(line) != Header:
-			err = errors.New("the columns are others than memdiag writes")
-		case n > maxRows:
-			err = fmt.Errorf("more than %d lines", maxRows)
-		case n > 1:
-			err = add(out, strings.TrimSuffix(string(line), "\n"))
-		}
-		if err != nil {
-			return out, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
+	return out, bounded.Rows(r, Header, func(line string) error { return add(out, line) })
 }
 
 func add(out *snapshot.Losses, line string) error {

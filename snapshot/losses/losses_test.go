@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
 func TestLossesAreReadWithAllTheirBits(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLossesAreReadWithAllTheirBits(t *testing.T) {
 func TestWhatIsNoLossEndsTheFile(t *testing.T) {
 	for name, line := range map[string]string{
 		"no step": "x,backward,1\n", "no number": "2,backward,one\n", "no source": "2,forward,1\n", "fewer fields": "2,1\n", "more fields": "2,mark,1,1\n",
-		"a long line": strings.Repeat("1", maxLine+1),
+		"a long line": strings.Repeat("1", bounded.MaxRow+1),
 	} {
 		got, err := Read(strings.NewReader(Header + "1,backward,1\n" + line))
 		if err == nil || !strings.HasPrefix(err.Error(), "line 3: ") || len(got.Backward) != 1 {
@@ -38,7 +39,7 @@ func TestWhatIsNoLossEndsTheFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if got, err := Read(strings.NewReader(Header + strings.Repeat("1,mark,1\n", maxRows+1))); err == nil || len(got.Marked) > maxRows {
+	if got, err := Read(strings.NewReader(Header + strings.Repeat("1,mark,1\n", bounded.MaxRows+1))); err == nil || len(got.Marked) > bounded.MaxRows {
 		t.Errorf("%d lines: %v", len(got.Marked), err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/agent"
 	"github.com/memdiag/memdiag/snapshot/losses"
 	"github.com/memdiag/memdiag/snapshot/native"
+	"github.com/memdiag/memdiag/snapshot/peaks"
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 	"github.com/memdiag/memdiag/snapshot/processes"
 )
@@ -28,7 +29,7 @@ const (
 	ofChild   = `(` + childMark + aNumber + `)?`
 	isAfter   = `(` + afterMark + aNumber + `)?`
 	aSnapshot = snapshotStem + `_t?` + aNumber + isAfter + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
-	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|processes)` + perhaps + `\.csv)`
+	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|peaks|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 	aStanding = `\.standing` + perhaps + `\.json`
 )
@@ -100,7 +101,7 @@ func checkContent(path string) error {
 	switch {
 	case ours:
 	case strings.HasSuffix(name, ".csv"):
-		ours = processes.Detect(head) || losses.Detect(head)
+		ours = processes.Detect(head) || losses.Detect(head) || peaks.Detect(head)
 	case IsSeriesName(name):
 		ours = native.DetectSeries(head)
 	case strings.HasSuffix(name, native.Ending):

@@ -50,7 +50,7 @@ func recordedFiles(t *testing.T) map[string]string {
 		"snapshot_50_rank1.json": `{"memdiag_agent":1,"producer":`, "snapshot_t7.json": packed(`{"memdiag_agent":1,"x":[` + long.String()),
 		"snapshot_9.pickle": "\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07memdiag\x94}",
 		"snapshot_t4.pb.gz": packed("\x0a\x04\x08\x01\x10\x02"), "series.memdiag": series.String(), "series_rank1.memdiag": series.String(),
-		"host.csv": processes.HostHeader + "1,2,3,4\n", "processes.csv": processes.Header, "host_rank2.csv": "", "losses.csv": "step,source,loss\n1,backward,0.5\n",
+		"host.csv": processes.HostHeader + "1,2,3,4\n", "processes.csv": processes.Header, "host_rank2.csv": "", "losses.csv": "step,source,loss\n1,backward,0.5\n", "peaks_rank1.csv": "step,phase,device,batch,length,peak\n",
 		".snapshot_7.json.tmp": "{", ".claim_step": "", ".claim_tick_rank1": "", ".agent_12.json": "{}", "..agent_12.json.tmp": "{",
 	}
 }

@@ -19,15 +19,16 @@ __all__ = ["diff", "gate", "mark", "snapshot", "watch"]
 _running = None  # the agent of this process, once started
 
 
-def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None, event: "str | None" = None) -> None:
+def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None, event: "str | None" = None, batch: "int | None" = None, length: "int | None" = None) -> None:
     """Marks the end of a step, the beginning of a phase such as "eval", the beginning of an epoch, or an event such as "checkpoint".
 
     With a step, the program counts the steps from now on, and optimizers no longer do.
     Only snapshots of equal phase are compared. Growth with each evaluation, epoch or checkpoint is reported as such. A loss is recorded, for `memdiag verify` to compare;
-    PyTorch's on the CPU are without it. Never raises: what should be a number and is none is left out, and the run has a note.
+    PyTorch's on the CPU are without it. With the number of samples in the batch, and the length of a sequence, of what ran since the last such mark, memdiag tells
+    how the peak depends on them. Never raises: what should be a number and is none is left out, and the run has a note.
     """
     if _running is not None:
-        _running.told(step, phase, epoch, loss, event)
+        _running.told(step, phase, epoch, loss, event, batch, length)
 
 
 def snapshot() -> "str | None":

@@ -148,6 +148,7 @@ class Agent:
         from . import _code, _losses, _shared
 
         self.code, self.shared, self.losses = _code.Code(self), _shared.Shared(self), _losses.Losses(self)
+        self.peaks = None  # from the first mark on that tells the size of an input
         self.dir = settings["dir"]
         self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
         self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
@@ -334,6 +335,7 @@ class Agent:
         self.code = type(self.code)(self)
         self.shared.forked()
         self.losses.fresh()
+        self.peaks = None
         if self.intervention is not None:
             self.intervention = self.intervention.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
@@ -407,12 +409,12 @@ class Agent:
         except Exception as e:
             self.failed("fork", e)
 
-    def told(self, step, phase, epoch, loss, event):
+    def told(self, step, phase, epoch, loss, event, batch=None, length=None):
         if self.asleep and step is not None:
             self.wake()
-        self.guarded("mark", self._told, step, phase, epoch, loss, event)
+        self.guarded("mark", self._told, step, phase, epoch, loss, event, batch, length)
 
-    def _told(self, step, phase, epoch, loss, event):
+    def _told(self, step, phase, epoch, loss, event, batch, length):
         if event is not None:
             self.happened(str(event))
         if phase is not None:
@@ -427,9 +429,20 @@ class Agent:
         if step is not None and (step := number(self, "step", int, step)) is not None:
             self.explicit = True
             self.ceased.end()
+        if batch is not None or length is not None:
+            self.measure(step, batch, length)
+        if step is not None:
             self.boundary(step)
         if loss is not None:
             self.losses.told(loss)
+
+    def measure(self, step, batch, length):
+        """Takes note of the input of what ran, and of the peak that it reached."""
+        if self.peaks is None:
+            from . import _peaks
+
+            self.peaks = _peaks.Peaks(self)
+        self.peaks.told(self.step if step is None else step, batch, length)
 
     def happened(self, name):
         """Counts an event that growth may follow."""
@@ -788,6 +801,7 @@ class Agent:
             del b["category"]
         return json.dumps({
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
+            **({} if self.peaks is None else {"batch": self.peaks.batch, "length": self.peaks.length}),
             "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
             "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
             "notes": s.notes,
@@ -889,6 +903,8 @@ class Agent:
     def report(self, state):
         """What memdiag reads at the end about this process."""
         self.losses.flush()
+        if self.peaks is not None:
+            self.peaks.flush()
         try:
             about = {
                 "pid": self.pid, "started": _claims.began("self"), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,

@@ -4,35 +4,26 @@ They tell whether two runs computed the same. A loss is read where it lies, with
 that would have the program wait for it, so that only mark tells losses there, but in the runs that memdiag doctor compares.
 """
 
-import os
 import struct
-import time
 
-from ._agent import NOFOLLOW, PERMISSIONS
 from ._census import unasked
 from ._marks import number
+from ._table import Table
 
 HEADER = b"step,source,loss\n"
 # Of so many losses each one is kept, of twice as many more each second one, of four times as many each fourth, and so on: to read
 # one takes some 10 microseconds.
 POINTS = 2_000
-# Seconds between writes; lines that wait at most for the process to be one that records.
-APART, WAITING = 1.0, 10_000
-# After so many errors no more losses are read.
-PATIENCE = 3
 
 
-class Losses:
+class Losses(Table):
     def __init__(self, agent):
-        self.agent = agent
+        super().__init__(agent, "losses", HEADER)
         self.formats = {}  # by dtype, how a number lies in memory
-        self.fresh()
 
     def fresh(self):
-        """Nothing is known of this process yet."""
+        super().fresh()
         self.counts = {}  # by source, how many were seen, and kept
-        self.pending, self.path, self.written = [], None, 0.0
-        self.errors, self.over = 0, False
 
     def watch(self, torch):
         """Has the losses seen that PyTorch takes backward: it asks this function for their gradient, which is not on the
@@ -59,7 +50,7 @@ class Losses:
             with unasked(self.torch):
                 for t in outputs:
                     if type(t) is self.tensor and (t.is_cpu or self.awaits(t)) and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
-                        self.add("backward", self.read(t))
+                        self.take("backward", self.read(t))
         except Exception as e:
             self.failed(e)
 
@@ -75,7 +66,7 @@ class Losses:
 
     def told(self, loss):
         if not self.over and self.keeps("mark") and (loss := number(self.agent, "loss", float, loss)) is not None:
-            self.add("mark", loss)
+            self.take("mark", loss)
 
     def keeps(self, source):
         """Whether the loss that has been seen is one of those to keep."""
@@ -84,42 +75,5 @@ class Losses:
         self.counts[source] = seen + 1, kept + keeps
         return keeps
 
-    def add(self, source, loss):
-        self.pending.append(b"%d,%s,%s\n" % (self.agent.step + (source == "backward"), source.encode(), repr(loss).encode()))
-        now = time.monotonic()
-        if now - self.written > APART:
-            self.written = now
-            self.write()
-
-    def write(self):
-        """Appends what waits, once this process is the one that records its rank."""
-        agent = self.agent
-        if agent.stopped or agent.number or not any(agent.owner.values()):
-            self.over = self.over or len(self.pending) > WAITING
-            if self.over:
-                self.pending.clear()
-            return
-        flags = os.O_WRONLY | os.O_APPEND | NOFOLLOW
-        if self.path is None:
-            self.path = os.path.join(agent.dir, "losses%s.csv" % agent.suffix())
-            flags |= os.O_CREAT | os.O_EXCL
-        text, self.pending = (HEADER if flags & os.O_EXCL else b"") + b"".join(self.pending), []
-        f = os.open(self.path, flags, PERMISSIONS)  # anew: the program may close files that it did not open
-        try:
-            os.write(f, text)
-        finally:
-            os.close(f)
-
-    def flush(self):
-        try:
-            if self.pending and not self.over:
-                self.write()
-        except Exception as e:
-            self.failed(e)
-
-    def failed(self, e):
-        self.errors += 1
-        if self.errors >= PATIENCE or isinstance(e, OSError):
-            self.over = True
-            self.pending.clear()
-            self.agent.note("losses are no longer recorded: %s: %s" % (type(e).__name__, str(e)[:200]))
+    def take(self, source, loss):
+        self.add(b"%d,%s,%s\n" % (self.agent.step + (source == "backward"), source.encode(), repr(loss).encode()))

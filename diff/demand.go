@@ -1,0 +1,205 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+// Demand is how the peak of a device depends on the size of the input, by the sizes that the program marked.
+type Demand struct {
+	Device snapshot.Device
+	Phase  string
+	// Sizes are how many distinct inputs reached a new peak; Smallest and Largest are of these.
+	Sizes             int
+	Smallest, Largest Input
+	// Why says why nothing below is known; "" where it is.
+	Why string
+	// Fixed is what no input changes; Sample and Token are what each sample and each token adds, 0 where the fit has no such part.
+	Fixed, Sample, Token float64
+	Off                  float64 // the largest residual, as a share of the highest peak
+	// Next is an input twice the largest, Need its peak, and NeedOff by how much that may be off, at 95 %.
+	Next          Input
+	Need, NeedOff snapshot.Bytes
+	// Fits is the largest batch, at the largest length, whose peak is within the device's Limit; 0 where that is not known, or
+	// beyond twice the largest.
+	Fits int64
+}
+
+// Input is the size of a step's input. A part that is 0 is not known.
+type Input struct{ Batch, Length int64 }
+
+// Tokens are those of all samples.
+func (i Input) Tokens() int64 { return max(i.Batch, 1) * i.Length }
+
+// curve is by what a peak bends that does not grow in proportion to the size: attention takes the square of the length.
+func curve(i Input) float64 { return float64(i.size()) * float64(cmp.Or(i.Length, i.Batch)) }
+
+// size orders inputs.
+func (i Input) size() int64 { return max(i.Batch, 1) * max(i.Length, 1) }
+
+const (
+	// fewestSizes distinct inputs make a fit of two figures, and one more makes one of three.
+	fewestSizes = 5
+	// rangeOfSizes is the least ratio of the largest input to the smallest.
+	rangeOfSizes = 1.5
+	// leastRise is by which share of the highest peak the peaks must differ.
+	leastRise = 0.02
+	// offRise is by which share of this difference a peak may be off the fit.
+	offRise = 0.1
+	// offNext is by which share what is foretold may be off: by the noise of the peaks, and by what bends them.
+	offNext = 0.1
+	// ahead is how many times the largest input the fit is asked about.
+	ahead = 2
+)
+
+// Demand tells for each device with marked peaks how these depend on the input, in the phase with the highest.
+func (r *Result) Demand() []Demand {
+	if r.run == nil {
+		return nil
+	}
+	type key struct {
+		device kindIndex
+		phase  string
+	}
+	reached := make(map[key]map[Input]float64)
+	highest := make(map[kindIndex]key)
+	for _, p := range r.run.Peaks {
+		if p.Batch == 0 && p.Length == 0 {
+			continue // what the program marked was no number
+		}
+		k := key{kindIndex{p.Device.Kind, p.Device.Index}, p.Phase}
+		if reached[k] == nil {
+			reached[k] = make(map[Input]float64)
+		}
+		reached[k][Input{p.Batch, p.Length}] = float64(p.Bytes) // later ones are higher
+		highest[k.device] = k                                   // so that the last is of the phase with the highest
+	}
+	var out []Demand
+	for _, d := range r.Last.Devices {
+		k, ok := highest[kindIndex{d.Kind, d.Index}]
+		if ok && len(reached[k]) > 1 {
+			out = append(out, demand(d, k.phase, reached[k]))
+		}
+	}
+	return out
+}
+
+type kindIndex struct {
+	kind  snapshot.DeviceKind
+	index int
+}
+
+func demand(device snapshot.Device, phase string, reached map[Input]float64) Demand {
+	inputs := slices.SortedFunc(maps.Keys(reached), func(a, b Input) int {
+		return cmp.Or(cmp.Compare(a.size(), b.size()), cmp.Compare(a.Batch, b.Batch))
+	})
+	d := Demand{Device: device, Phase: phase, Sizes: len(inputs), Smallest: inputs[0], Largest: inputs[len(inputs)-1]}
+	var peaks []float64
+	for _, in := range inputs {
+		peaks = append(peaks, reached[in])
+	}
+	rise := slices.Max(peaks) - slices.Min(peaks)
+	if rise < leastRise*slices.Max(peaks) {
+		d.Why = "the peak is almost the same for all"
+		return d
+	}
+	for _, parts := range partsOf(inputs) {
+		if d.Why = d.fit(parts, inputs, peaks, rise); d.Why == "" {
+			break
+		}
+	}
+	return d
+}
+
+// A part is a figure of the fit, and what of the input it is multiplied by.
+type part struct {
+	figure func(*Demand) *float64
+	by     func(Input) int64
+}
+
+var (
+	fixed  = part{func(d *Demand) *float64 { return &d.Fixed }, func(Input) int64 { return 1 }}
+	sample = part{func(d *Demand) *float64 { return &d.Sample }, func(i Input) int64 { return i.Batch }}
+	token  = part{func(d *Demand) *float64 { return &d.Token }, Input.Tokens}
+)
+
+// partsOf are the models to try, the simplest first: what does not vary, or is not known of all, tells nothing.
+func partsOf(inputs []Input) [][]part {
+	varies := func(of func(Input) int64) bool {
+		return !slices.ContainsFunc(inputs, func(i Input) bool { return of(i) <= 0 }) && slices.ContainsFunc(inputs, func(i Input) bool { return of(i) != of(inputs[0]) })
+	}
+	batches, lengths := varies(sample.by), varies(func(i Input) int64 { return i.Length })
+	switch {
+	case batches && lengths:
+		return [][]part{{fixed, token}, {fixed, sample, token}}
+	case lengths:
+		return [][]part{{fixed, token}}
+	default:
+		return [][]part{{fixed, sample}}
+	}
+}
+
+// fit sets the figures of d, or says why there are none.
+func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64) (why string) {
+	row := func(in Input) (row []float64) {
+		for _, p := range parts {
+			row = append(row, float64(p.by(in)))
+		}
+		return row
+	}
+	var rows [][]float64
+	for _, in := range inputs {
+		rows = append(rows, row(in))
+	}
+	if need := fewestSizes + len(parts) - 2; len(inputs) < need {
+		return fmt.Sprintf("a fit takes %d sizes", need)
+	}
+	var sizes []float64
+	for _, in := range inputs {
+		sizes = append(sizes, float64(parts[1].by(in)))
+	}
+	if slices.Max(sizes) < rangeOfSizes*slices.Min(sizes) {
+		return fmt.Sprintf("the largest is less than %g times the smallest", rangeOfSizes)
+	}
+	f, ok := trend.LeastSquares(rows, peaks)
+	if !ok {
+		return "batch and length change only together"
+	}
+	if f.Off > offRise*rise {
+		return "the peak does not follow the size on a line: off by up to " + snapshot.Bytes(f.Off).String()
+	}
+	for i, c := range f.Coefficients {
+		if c < 0 && (i > 0 || -c > leastRise*slices.Max(peaks)) {
+			return "the peak falls where the input grows"
+		}
+	}
+	next := Input{ahead * d.Largest.Batch, d.Largest.Length}
+	if next.Batch == 0 {
+		next.Length *= ahead
+	}
+	value, off := f.At(row(next))
+	for i, in := range inputs {
+		rows[i] = append(rows[i], curve(in))
+	}
+	if bent, ok := trend.LeastSquares(rows, peaks); ok {
+		by, _ := bent.At(append(row(next), curve(next)))
+		off = math.Hypot(off, by-value)
+	}
+	if off > offNext*value {
+		return fmt.Sprintf("what twice the largest takes is not known well: %s, off by up to %s", snapshot.Bytes(value), snapshot.Bytes(off))
+	}
+	for i, p := range parts {
+		*p.figure(d) = max(f.Coefficients[i], 0)
+	}
+	d.Off, d.Next, d.Need, d.NeedOff = f.Off/slices.Max(peaks), next, snapshot.Bytes(value), snapshot.Bytes(off)
+	if each := d.Sample + d.Token*float64(d.Largest.Length); each > 0 && d.Device.Limit > 0 && d.Largest.Batch > 0 && d.Need > d.Device.Limit {
+		d.Fits = int64(max((float64(d.Device.Limit)-d.Fixed)/each, 0))
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+package diff
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
+)
+
+func demandOf(t *testing.T, limit snapshot.Bytes, peaks ...snapshot.Peak) Demand {
+	t.Helper()
+	device := snapshot.Device{Kind: snapshot.CUDA, Limit: limit}
+	for i := range peaks {
+		peaks[i].Device.Kind = snapshot.CUDA
+	}
+	out := (&Result{Last: &snapshot.Snapshot{Devices: []snapshot.Device{device}}, run: &snapshot.Run{Peaks: peaks}}).Demand()
+	if len(out) != 1 {
+		t.Fatalf("%d demands, want one", len(out))
+	}
+	return out[0]
+}
+
+// ofBatches are the peaks of batches.
+func ofBatches(of func(batch int64) int64, batches ...int64) (out []snapshot.Peak) {
+	for _, b := range batches {
+		out = append(out, snapshot.Peak{Batch: b, Bytes: snapshot.Bytes(of(b))})
+	}
+	return out
+}
+
+func TestAPeakIsFittedToTheBatch(t *testing.T) {
+	d := demandOf(t, 80*snapshot.GiB, ofBatches(func(b int64) int64 { return 2<<30 + b*3<<29 + b%3<<20 }, 8, 12, 16, 24, 32)...)
+	if d.Why != "" || math.Abs(d.Fixed/(2<<30)-1) > 0.01 || math.Abs(d.Sample/(3<<29)-1) > 0.01 || d.Token != 0 {
+		t.Fatalf("%+v", d)
+	}
+	if d.Next != (Input{64, 0}) || math.Abs(float64(d.Need)/(98<<30)-1) > 0.01 || d.NeedOff <= 0 || d.Fits < 51 || d.Fits > 52 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAPeakIsFittedToTokensAndSamples(t *testing.T) {
+	var tokens, both []snapshot.Peak
+	for _, in := range []Input{{4, 128}, {2, 512}, {8, 256}, {16, 256}, {8, 1024}, {16, 1024}} {
+		at := snapshot.Peak{Batch: in.Batch, Length: in.Length, Bytes: snapshot.Bytes(1<<30 + in.Tokens()<<20)}
+		tokens = append(tokens, at)
+		at.Bytes += snapshot.Bytes(in.Batch << 29)
+		both = append(both, at)
+	}
+	if d := demandOf(t, 0, tokens...); d.Why != "" || math.Abs(d.Token/(1<<20)-1) > 1e-6 || d.Sample != 0 || d.Next != (Input{32, 1024}) || d.Fits != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := demandOf(t, 0, both...); d.Why != "" || math.Abs(d.Token/(1<<20)-1) > 1e-6 || math.Abs(d.Sample/(1<<29)-1) > 1e-6 || math.Abs(d.Fixed/(1<<30)-1) > 1e-6 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestWhatIsNoLineIsNotFitted(t *testing.T) {
+	line := func(b int64) int64 { return 1<<30 + b<<20 }
+	for want, peaks := range map[string][]snapshot.Peak{
+		"takes 5 sizes":           ofBatches(line, 100, 200, 400, 800),
+		"less than 1.5 times":     ofBatches(line, 100, 110, 120, 130, 140),
+		"almost the same":         ofBatches(func(b int64) int64 { return 1<<30 + b }, 100, 200, 400, 800, 1600),
+		"not follow the size":     ofBatches(func(b int64) int64 { return b * b << 16 }, 8, 16, 32, 64, 128), // attention without a fused kernel
+		"not known well":          ofBatches(func(b int64) int64 { return 1<<30 + b<<26 + b*b<<18 }, 8, 32, 64, 96, 128, 160),
+		"change only together":    {{Batch: 1, Length: 32, Bytes: 1 << 20}, {Batch: 2, Length: 16, Bytes: 2 << 20}, {Batch: 4, Length: 8, Bytes: 3 << 20}, {Batch: 8, Length: 4, Bytes: 4 << 20}, {Batch: 16, Length: 2, Bytes: 5 << 20}, {Batch: 32, Length: 1, Bytes: 6 << 20}},
+		"falls where the input g": {{Batch: 64, Bytes: 1 << 20}, {Batch: 32, Bytes: 2 << 20}, {Batch: 20, Bytes: 19 << 17}, {Batch: 8, Bytes: 22 << 17}, {Batch: 4, Bytes: 23 << 17}},
+	} {
+		if d := demandOf(t, 0, peaks...); !strings.Contains(d.Why, want) {
+			t.Errorf("%q, want %q: %+v", d.Why, want, d)
+		}
+	}
+}
+
+func TestTheHighestPhaseTellsOfADevice(t *testing.T) {
+	peaks := ofBatches(func(b int64) int64 { return 1<<30 + b<<28 }, 8, 16, 24, 32, 40)
+	for i := range peaks {
+		peaks[i].Phase = "train"
+	}
+	eval := ofBatches(func(b int64) int64 { return 1 << 20 * b }, 8, 16)
+	for i := range eval {
+		eval[i].Phase = "eval"
+	}
+	if d := demandOf(t, 0, append(eval, peaks...)...); d.Phase != "train" || d.Sizes != 5 || d.Why != "" {
+		t.Errorf("%+v", d)
+	}
+}

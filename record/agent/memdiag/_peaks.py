@@ -1,0 +1,63 @@
+"""The peaks of memory that steps reach, beside the size of their input, where the program marks that: peaks.csv of a run.
+
+Allocator and kernel count the highest peak so far. A step in which it rises has reached it, so that its peak is exact; of the other
+steps it is not known. Nothing is reset: the program may read these counters itself.
+"""
+
+
+from ._agent import work
+from ._budget import Budget
+from ._heap import highest
+from ._marks import number
+from ._table import Table
+
+HEADER = b"step,phase,device,batch,length,peak\n"
+# What reading the counters may cost: so many seconds and this share of the time. A step whose predecessor was not read has no peak.
+ALLOWANCE, SHARE = 0.05, 0.004
+
+
+class Peaks(Table):
+    def __init__(self, agent):
+        super().__init__(agent, "peaks", HEADER)
+
+    def fresh(self):
+        super().fresh()
+        self.batch = self.length = 0  # of the last input, also for snapshots
+        self.phase, self.highest = None, {}  # at the last mark
+        self.budget = Budget(self.agent, ALLOWANCE, SHARE)
+
+    def told(self, step, batch, length):
+        """What ran since the last such mark had an input of this size."""
+        self.batch, self.length = (0 if v is None else max(number(self.agent, name, int, v) or 0, 0) for name, v in (("batch", batch), ("length", length)))
+        if self.over:
+            return
+        if not self.budget.affords():
+            self.highest.clear()
+            return
+        begun = work()
+        try:
+            self.read(step)
+        except Exception as e:
+            self.failed(e)
+        self.budget.spent += work() - begun
+
+    def read(self, step):
+        phase, agent = self.phase, self.agent
+        self.phase = agent.phase
+        for device, peak in self.peaks():
+            before = self.highest.get(device)
+            self.highest[device] = max(peak, before or 0)
+            if before is not None and peak > before and phase == agent.phase:
+                self.add(b"%d,%s,%s,%d,%d,%d\n" % (step, named(phase), device, self.batch, self.length, peak))
+
+    def peaks(self):
+        """The highest peaks so far, of the GPUs that are used, else of the process."""
+        cuda = self.agent.torch.cuda
+        if cuda is not None and cuda.recording:
+            return [(b"%s:%d" % (cuda.gpu.name.encode(), i), cuda.gpu.stats(i)["allocated_bytes"]["all"].get("peak", 0)) for i in range(cuda.gpu.count())]
+        return [(b"host:0", highest())]
+
+
+def named(phase):
+    """A phase as a field of the table."""
+    return "".join(c if c.isalnum() else "_" for c in phase or "")[:40].encode("utf-8", "replace")

@@ -1,0 +1,51 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/losses"
+	"github.com/memdiag/memdiag/snapshot/peaks"
+	"github.com/memdiag/memdiag/snapshot/rundir"
+)
+
+// maxTable bounds the file of losses, and that of peaks, in bytes.
+const maxTable = 64 << 20
+
+func readLosses(run *snapshot.Run, rank int) {
+	readTable(run, rank, "losses", func(r io.Reader) (err error) {
+		run.Losses, err = losses.Read(r)
+		return err
+	})
+}
+
+func readPeaks(run *snapshot.Run, rank int) {
+	readTable(run, rank, "peaks", func(r io.Reader) (err error) {
+		run.Peaks, err = peaks.Read(r)
+		return err
+	})
+}
+
+// readTable reads a table of a rank. A run is of use without it, so that its faults are notes.
+func readTable(run *snapshot.Run, rank int, name string, read func(io.Reader) error) {
+	suffix := ""
+	if rank != snapshot.NoRank {
+		suffix = rundir.RankSuffix(rank)
+	}
+	path := filepath.Join(run.Path, name+suffix+".csv")
+	f, _, err := openRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		run.Files = append(run.Files, path)
+		err = errors.Join(read(io.LimitReader(f, maxTable)), f.Close())
+	}
+	if err != nil {
+		run.Notes = append(run.Notes, fmt.Sprintf("%s: the %s were not read: %v; what follows there is not read", path, name, err))
+	}
+}

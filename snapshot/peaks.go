@@ -1,0 +1,11 @@
+package snapshot
+
+// Peak is the most memory that was in use during a step, and the size of the step's input as the program marked it.
+type Peak struct {
+	Step   int64
+	Phase  string // "" where the program marked none
+	Device Device // of which Kind and Index are known
+	Batch  int64  // samples; 0 where unknown
+	Length int64  // of a sequence; 0 where unknown
+	Bytes  Bytes
+}
