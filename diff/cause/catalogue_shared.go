@@ -203,13 +203,13 @@ var allocator = []Cause{
 		},
 	},
 	{
-		ID: "host-only", Name: "memory that no tensor or object of the program holds",
+		ID: "host-only", Name: "memory that nothing recorded holds",
 		What: "The process grows, and no variable of the program holds the growth. Examples: native code that does not release its memory, such as an extension with wrong reference counts; " +
 			"a graph whose tensors are freed but whose nodes stay; a cache of plans for each shape; workers that copy lists; a profiler that was left on; an unbounded allocation history.",
 		Sign:       "Resident memory rises, and the allocator's meters do not. Or a line that calls an extension grows on Python's heap, and no variable of the program leads to its objects.",
 		Fix:        compareExtensions + boundHistory,
 		Unplaced:   runLonger + boundHistory,
-		elsewhere:  [3]string{"memory that no object of the program holds", compareExtensions, runLonger},
+		elsewhere:  [3]string{1: compareExtensions, 2: runLonger},
 		Before:     "total_loss += loss   # after backward: nothing on the GPU, nodes on the host",
 		After:      "total_loss += loss.item()",
 		References: []string{"pytorch#98688", "pytorch#22597", "pytorch#20433", "transformers#6999"},
