@@ -94,8 +94,9 @@
   function css(s) { return "hsl(" + hue(s) + " 55% 62%)"; }
   var GREY = 0xffaaa49f;
 
-  // view is what is shown: a range of events, the range that is selected, the moment of the table, and how.
-  var view = { from: 0, to: data.events, left: -1, right: -1, at: data.peak_event, chosen: -1, sites: false, time: false };
+  // view is what is shown: a range of events, the range that is selected, the moment of the table, and how; what is of the table and
+  // the flamegraph: what is live at the moment, or of the blocks allocated in the selection all, or those that it does not free.
+  var view = { from: 0, to: data.events, left: -1, right: -1, at: data.peak_event, what: "live", chosen: -1, sites: false, time: false };
 
   // State is what is live after some ops: large blocks in a list by birth, and small ones in sums by site.
   function State(least) {
@@ -253,14 +254,16 @@
     across(view.at, ink, [], "");
   }
 
-  // What is live at the moment, by site; and what was allocated in the range that is selected, or shown.
+  function what() { return view.left >= 0 ? view.what : "live"; }
+
+  // What is live at the moment, or was allocated in the selection, by site; and in any case what was allocated in the selection, or the record.
   function tally() {
     var out = data.sites.map(function (s, i) { return { site: i, blocks: 0, bytes: 0, made: 0 }; }), i;
-    var from = view.left >= 0 ? view.left : 0, to = view.left >= 0 ? view.right : data.events;
+    var from = view.left >= 0 ? view.left : 0, to = view.left >= 0 ? view.right : data.events, of = what();
     for (i = 0; i < n; i++) {
-      var s = out[site[i]];
-      if (born[i] <= view.at && died[i] > view.at) { s.blocks++; s.bytes += size[i]; }
-      if (born[i] > from && born[i] <= to) { s.made += size[i]; }
+      var s = out[site[i]], made = born[i] > from && born[i] <= to;
+      if (of === "live" ? born[i] <= view.at && died[i] > view.at : made && (of === "made" || died[i] > to)) { s.blocks++; s.bytes += size[i]; }
+      if (made) { s.made += size[i]; }
     }
     return out;
   }
@@ -274,11 +277,11 @@
 
   var ROWS = 30;
   function table() {
-    var all = tally().filter(function (s) { return s.blocks > 0 || view.left >= 0 && s.made > 0; }), body = element("sites");
+    var of = what(), all = tally().filter(function (s) { return s.blocks > 0 || of === "live" && view.left >= 0 && s.made > 0; }), body = element("sites");
     all.sort(function (a, b) { return b.bytes - a.bytes || b.made - a.made; });
     var told = 0, peak = view.at === data.peak_event, rest;
     all.forEach(function (s) { told += s.bytes; });
-    rest = peak ? data.peak - told : folded(view.at);
+    rest = of !== "live" ? 0 : peak ? data.peak - told : folded(view.at);
     var sum = told + rest;
     body.textContent = "";
     all.slice(0, ROWS).forEach(function (s) {
@@ -295,14 +298,15 @@
       row.addEventListener("keydown", function (event) { if (event.key === "Enter") { choose(); } });
     });
     element("more").textContent = (all.length > ROWS ? "and " + grouped(all.length - ROWS) + " more sites. " : "") +
-      (rest > 0 ? bytes(rest) + " more is of blocks too small or too brief to tell one by one." : "");
-    element("when").textContent = (rest > 0 && !peak ? "about " : "") + bytes(sum) + " live " + (peak ? "at the peak, " : view.at <= 0 ? "" : "after ") + when(view.at);
-    if (view.at < view.from || view.at > view.to) { element("when").textContent += " (outside the picture)"; }
+      (rest > 0 ? bytes(rest) + " more is of blocks too small or too brief to tell one by one." : of !== "live" && anyFolded ? "Blocks too small or too brief to tell one by one are not counted." : "");
+    element("when").textContent = of === "made" ? bytes(sum) + " allocated in the selection, events " + grouped(view.left + 1) + " to " + grouped(view.right) :
+      of === "kept" ? bytes(sum) + " allocated in the selection and live at its end, " + when(view.right) : (rest > 0 && !peak ? "about " : "") + bytes(sum) + " live " + (peak ? "at the peak, " : view.at <= 0 ? "" : "after ") + when(view.at);
+    if (of === "live" && (view.at < view.from || view.at > view.to)) { element("when").textContent += " (outside the picture)"; }
     element("inrange").textContent = view.left >= 0 ? "allocated in the selection" : "allocated in the record";
     icicle(all);
   }
 
-  // icicle draws what is live at the moment by call, as the flamegraphs of memdiag are.
+  // icicle draws what the table has by call, as the flamegraphs of memdiag are.
   var drop = null;
   function icicle(all) {
     var NS = "http://www.w3.org/2000/svg", root = { name: "all", w: 0, library: true, below: new Map() }, deepest = 0, room = element("flameroom"), boxes = 0;
@@ -374,13 +378,14 @@
   // The address keeps what is shown.
   function remember() {
     var text = "#from=" + Math.round(view.from) + "&to=" + Math.round(view.to) + "&at=" + view.at + (view.left >= 0 ? "&left=" + view.left + "&right=" + view.right : "") +
-      (view.sites ? "&sites" : "") + (view.time ? "&time" : "") + (view.chosen >= 0 ? "&site=" + view.chosen : "");
+      (view.what !== "live" ? "&what=" + view.what : "") + (view.sites ? "&sites" : "") + (view.time ? "&time" : "") + (view.chosen >= 0 ? "&site=" + view.chosen : "");
     try { history.replaceState(null, "", text); } catch (notHere) { /* a page within another may not */ }
   }
   function recall() {
-    view.sites = view.time = false; view.chosen = view.left = view.right = -1;
+    view.sites = view.time = false; view.what = "live"; view.chosen = view.left = view.right = -1;
     new URLSearchParams(location.hash.slice(1)).forEach(function (value, key) {
       var v = Math.round(+value);
+      if (key === "what" && /^(made|kept)$/.test(value)) { view.what = value; }
       if (key === "sites" || key === "time" && timed) { view[key] = true; }
       if (value === "" || !isFinite(v) || v < 0 || v > data.events) { return; }
       if (/^(from|to|at|left|right)$/.test(key)) { view[key] = v; }
@@ -399,7 +404,8 @@
   function changed() {
     element("bysite").checked = view.sites; element("bytime").checked = view.time;
     element("whole").disabled = view.from <= 0 && view.to >= data.events && view.left < 0;
-    element("tozoom").disabled = view.left < 0;
+    element("tozoom").disabled = element("what").disabled = view.left < 0;
+    element("what").value = what();
     remember(); redraw(); table();
   }
   function show(from, to) {
@@ -480,6 +486,7 @@
   });
   element("bysite").addEventListener("change", function () { view.sites = element("bysite").checked; changed(); });
   element("bytime").addEventListener("change", function () { view.time = element("bytime").checked; changed(); });
+  element("what").addEventListener("change", function () { view.what = element("what").value; changed(); });
   element("tozoom").addEventListener("click", function () { show(view.left, view.right); });
   element("whole").addEventListener("click", whole);
   element("timed").classList.toggle("away", !timed);

@@ -110,6 +110,20 @@ func testTimeline(t *testing.T, ctx context.Context, dir string, run func(...str
 		b.do(chromedp.Click("#whole"))
 		b.holds(heading, "at the peak")
 	})
+	t.Run("a selection filters table and flamegraph", func(t *testing.T) {
+		b := open(t, ctx, file, 1200, false)
+		b.want("document.getElementById('what').disabled", "true")
+		b.do(chromedp.Evaluate("location.hash = '#from=900&to=1300&at=1051&left=1000&right=1050&what=made'", nil))
+		b.holds(heading, "53.0 MiB allocated in the selection, events 1,001 to 1,050") // the block of the tenth step, and all of its layers but the last
+		b.holds(first, "9.00 MiB")                                                     // of the block, and of five layers
+		b.holds("document.querySelector('#flameroom .box title').textContent", "53.0 MiB")
+		b.do(chromedp.Evaluate("location.hash = '#from=900&to=1300&at=1051&left=1000&right=1060&what=kept'", nil))
+		b.holds(heading, "45.0 MiB allocated in the selection and live at its end, event 1,060")
+		b.do(chromedp.SetValue("#what", "live"), chromedp.Evaluate("document.getElementById('what').dispatchEvent(new Event('change'))", nil))
+		b.holds(heading, "54.0 MiB live at the peak")
+		b.do(chromedp.Evaluate("location.hash = '#left=3&right=9&what=<b>'", nil))
+		b.want("document.getElementById('what').value", "live")
+	})
 	t.Run("a click chooses a moment, and a row a site", func(t *testing.T) {
 		b := open(t, ctx, file, 1200, false)
 		b.drag(0.25, 0.25)
