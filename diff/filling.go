@@ -79,7 +79,7 @@ func (r *Result) fillUp(grown []cluster) {
 	}
 }
 
-// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks, by the step or the clock. The leak is on a language's heap and
+// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks, as far as that is known, by the step or the clock. The leak is on a language's heap and
 // has no known holder: its blocks may be the container's items, since a search does not find all of them. Nil for none.
 func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 	if c.j.Verdict != Leak || c.j.Rate.Unit == Place || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
@@ -96,7 +96,7 @@ func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 				length = r.Last.Mark.Time.Sub(seen.in.Mark.Time).Seconds()
 			}
 			if items := float64(h.Items - seen.holder.Items); seen.holder.Counted == 0 && items > 0 && length > 0 {
-				if each := c.j.Rate.Blocks.Value * length / items; each >= leastEach && each <= mostEach {
+				if rate := c.j.Rate.Blocks; rate.High*length >= leastEach*items && rate.Low*length <= mostEach*items {
 					return h
 				}
 				break

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
+	"github.com/memdiag/memdiag/diff/judge"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -293,6 +295,32 @@ func TestWhatRisesWithAContainerThatFillsIsUndecided(t *testing.T) {
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rows[0].Frames[0].Line == 23 })
 		if f := r.Findings[i]; f.Verdict != c.want {
 			t.Errorf("%s: %s: %q; want %s", c.name, f.Verdict, f.Reasons, c.want)
+		}
+	}
+}
+
+// TestAFillingContainerIsHeldAgainstTheRatesThatMayBe: windows saw 228 of 3,712 tuples of a replay memory, 0.1 to 0.9 a step, and
+// their line was called a leak.
+func TestAFillingContainerIsHeldAgainstTheRatesThatMayBe(t *testing.T) {
+	run := program{{stack: "push:31 main:45", every: 1, size: 4096, holder: "replay.items", kind: "deque"}}.run(100, 10)
+	for _, s := range run.Snapshots {
+		for k := range s.Holders {
+			s.Holders[k].Bound = 1000
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		low, high float64
+		fills     bool
+	}{{0.1, 0.9, true}, {0.9, 1.1, true}, {7, 20, true}, {0.1, 0.3, false}, {9, 20, false}} {
+		leak := cluster{rows: []*Row{{Device: snapshot.Device{Kind: snapshot.PythonHeap}}}, j: judge.Judgement{
+			Verdict: Leak, Rate: Rate{Unit: Step, Blocks: trend.Slope{Value: 5, Low: c.low, High: c.high, N: 6}},
+		}}
+		if got := r.fillsInStep(&leak) != nil; got != c.fills {
+			t.Errorf("%v to %v blocks a step: %v", c.low, c.high, got)
 		}
 	}
 }

@@ -105,6 +105,9 @@ func (u Unit) Text(v float64) string {
 				break
 			}
 		}
+		if v > 0 && v < 0.95 {
+			v, one, many = 1000*v, "millisecond", "milliseconds"
+		}
 	}
 	if v = math.Round(v); v == 1 {
 		many = one

@@ -56,3 +56,11 @@ func TestBlocksWithoutAStackAreComparedByTheirSize(t *testing.T) {
 		t.Errorf("%+v", sites)
 	}
 }
+
+func TestAStretchOfTimeHasTheUnitThatSuitsIt(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0 seconds", 0.12: "120 milliseconds", 0.97: "1 second", 59: "59 seconds", 150: "3 minutes", 7200: "2 hours", 172800: "2 days"} {
+		if got := Second.Text(seconds); got != want {
+			t.Errorf("%v: %q, want %q", seconds, got, want)
+		}
+	}
+}
