@@ -21,9 +21,11 @@ type FlameOptions struct {
 	MaxBoxes int    // at most so many boxes; the rest is folded. 0: 2000, which a browser moves at ease
 }
 
-// The scripts in the picture: flame.js is the page's as well, flame_alone.js sets
-// it up where the SVG is a file of its own.
+// The scripts in the picture: sandwich.js and flame.js are the page's as well, flame_alone.js sets
+// them up where the SVG is a file of its own.
 var (
+	//go:embed assets/sandwich.js
+	sandwichScript string
 	//go:embed assets/flame.js
 	flameScript string
 	//go:embed assets/flame_alone.js
@@ -67,7 +69,7 @@ func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	}
 	f.header(title, flameSubtitle(p, left, f.tree.unstacked))
 	f.draw()
-	f.buf.WriteString("<script><![CDATA[\n" + flameScript + flameAlone + "]]></script>\n</svg>\n")
+	f.buf.WriteString("<script><![CDATA[\n" + sandwichScript + flameScript + flameAlone + "]]></script>\n</svg>\n")
 	_, err := w.Write(f.buf.Bytes())
 	return err
 }

@@ -68,7 +68,7 @@ func (v *view) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("page template: %w", err)
 	}
-	script, err := joined("assets/uplot/uPlot.iife.min.js", "assets/flame.js", "assets/page.js")
+	script, err := joined("assets/uplot/uPlot.iife.min.js", "assets/sandwich.js", "assets/flame.js", "assets/page.js")
 	if err != nil {
 		return err
 	}

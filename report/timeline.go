@@ -190,7 +190,7 @@ func (v *timelineView) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("timeline template: %w", err)
 	}
-	script, err := joined("assets/flame.js", "assets/timeline.js")
+	script, err := joined("assets/sandwich.js", "assets/flame.js", "assets/timeline.js")
 	if err != nil {
 		return err
 	}

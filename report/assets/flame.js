@@ -17,10 +17,10 @@ function rounded(v, digits) {
   return (2 * Math.round(v * scale / 2) / scale).toFixed(digits);
 }
 
-// Zoom, search, hover and keyboard for one flamegraph. ui holds what stands
+// Zoom, search, hover and keyboard for one flamegraph, and the sandwich of a function. ui holds what stands
 // around it: details (told of a box), input (a search field), reset (a button),
-// size, which gives the width to draw in, and foot, the height of details below it
-// where they are part of the picture. It returns what takes its listeners off again.
+// size, which gives the width to draw in, foot, the height of details below it
+// where they are part of the picture, and address, true where the page's address keeps what is selected. It returns what takes its listeners off again.
 function flamegraph(svg, ui) {
   "use strict";
   var all = svg.querySelectorAll(".box");
@@ -34,7 +34,8 @@ function flamegraph(svg, ui) {
   });
   var margin = +svg.dataset.margin, glyph = 6.65;
   var root = boxes[0], zoomed = root, at = root, words = "", found = ""; // what the search found, in words
-  var hint = "Point at a call for its figures; click or Enter zooms, arrow keys walk, / searches, Escape resets.";
+  var middle = "", layer = null; // the call whose sandwich is shown, and what that is drawn in
+  var hint = "Point at a call for its figures; click or Enter zooms, Shift+click or S shows a function's callers and callees, arrow keys walk, / searches, Escape resets.";
   var metadata = svg.querySelector(".hidden"), hidden = metadata ? JSON.parse(metadata.textContent) : { names: [], boxes: [] };
 
   // size is a width in bytes, or in bytes a step.
@@ -43,6 +44,14 @@ function flamegraph(svg, ui) {
   function say(text) { ui.details.textContent = text || found || hint; }
 
   function shown(b) { return !b.g.classList.contains("away"); }
+
+  // fit sets the picture's height for so many rows.
+  function fit(rows) {
+    var height = +svg.dataset.top + rows * 17 + (+svg.dataset.foot) + (ui.foot || 0);
+    svg.setAttribute("height", height);
+    svg.setAttribute("viewBox", "0 0 " + ui.size() + " " + height);
+    if (ui.foot) { ui.details.setAttribute("y", height - 12); }
+  }
 
   function label(b, w) {
     var room = Math.floor((w - 6) / glyph), runes = Array.from(b.label);
@@ -54,6 +63,10 @@ function flamegraph(svg, ui) {
   }
 
   function draw() {
+    if (layer) { layer.remove(); layer = null; }
+    root.g.parentNode.classList.toggle("away", middle !== "");
+    ui.reset.classList.toggle("away", zoomed === root && words === "" && middle === "");
+    if (middle !== "") { drawSandwich(); return; }
     var width = ui.size() - 2 * margin, scale = width / zoomed.w, deepest = 0;
     boxes.forEach(function (b) {
       var above = b.d < zoomed.d && b.x <= zoomed.x && b.x + b.w >= zoomed.x + zoomed.w;
@@ -77,17 +90,72 @@ function flamegraph(svg, ui) {
       }
     });
     // Rows in which nothing can be seen are no part of the picture.
-    var height = +svg.dataset.top + (deepest + 1) * 17 + (+svg.dataset.foot) + (ui.foot || 0);
-    svg.setAttribute("height", height);
-    svg.setAttribute("viewBox", "0 0 " + ui.size() + " " + height);
+    fit(deepest + 1);
     boxes.forEach(function (b) { b.g.setAttribute("visibility", b.d > deepest ? "hidden" : "visible"); });
-    if (ui.foot) { ui.details.setAttribute("y", height - 12); }
-    ui.reset.classList.toggle("away", zoomed === root && words === "");
+  }
+
+  // drawSandwich draws the callers of a function above it, and what it calls below.
+  function drawSandwich() {
+    var NS = "http://www.w3.org/2000/svg", all = sandwich(boxes, hidden, middle), width = ui.size() - 2 * margin, scale = width / Math.max(1, all.w);
+    var seen = all.boxes.filter(function (b) { return b.w * scale >= 1; }), rows = seen.map(function (b) { return b.d; }), first = Math.min.apply(null, rows);
+    layer = document.createElementNS(NS, "g");
+    layer.setAttribute("class", "sandwich");
+    seen.forEach(function (b) {
+      var g = document.createElementNS(NS, "g"), rect = document.createElementNS(NS, "rect"), text = document.createElementNS(NS, "text"), title = document.createElementNS(NS, "title");
+      var x = margin + b.x * scale, w = b.w * scale, y = +svg.dataset.top + (b.d - first) * 17;
+      title.textContent = b.name + "\n" + size(b.w) + ", " + rounded(100 * b.w / all.w, 1) + " % of " + all.name;
+      g.setAttribute("class", b.middle ? "box middle" : "box");
+      [["x", x], ["y", y], ["width", Math.max(w - 0.5, 0.1)], ["height", 16], ["rx", 1], ["fill", b.fill || "#dfe1e4"]].forEach(function (a) { rect.setAttribute(a[0], a[1]); });
+      text.setAttribute("x", x + 3); text.setAttribute("y", y + 12);
+      text.textContent = label({ label: short(b.name), g: g }, w);
+      g.appendChild(title); g.appendChild(rect); g.appendChild(text); layer.appendChild(g);
+      g.addEventListener("click", function () { turn(b.name); });
+      g.addEventListener("mouseenter", function () { say(title.textContent.replace("\n", ": ")); });
+      g.addEventListener("mouseleave", function () { say(""); });
+    });
+    root.g.parentNode.parentNode.insertBefore(layer, root.g.parentNode);
+    fit(Math.max.apply(null, rows) - first + 1);
+    found = all.name + ": " + size(all.w) + ", " + rounded(100 * all.w / root.w, 1) + " % of all; callers above, callees below" + (hidden.more ? "; some calls too small to draw are left out" : "");
+    say("");
+  }
+
+  // short is how the flamegraph labels a call of this name.
+  function short(name) {
+    var drawn = boxes.filter(function (b) { return b.title.split("\n")[0] === name; })[0];
+    return drawn ? drawn.label.replace(/^(leak: |− )/, "") : name;
+  }
+
+  function turn(name) {
+    if (name === root.title.split("\n")[0]) { return; } // what all calls are below
+    middle = name;
+    draw();
+    remember();
+  }
+
+  // The address keeps what is selected: a box by its number, which is the same in each browser.
+  function remember() {
+    var parts = [], box = boxes.filter(function (b) { return b.title.split("\n")[0] === middle; })[0];
+    if (!ui.address) { return; }
+    if (zoomed !== root) { parts.push("zoom=" + boxes.indexOf(zoomed)); }
+    if (middle !== "" && box) { parts.push("function=" + boxes.indexOf(box)); }
+    if (words !== "") { parts.push("find=" + encodeURIComponent(words)); }
+    if (parts.length === 0 && !/^#(zoom|function|find)=/.test(location.hash)) { return; } // it leads to a part of the page
+    try { history.replaceState(null, "", location.href.split("#")[0] + (parts.length ? "#" + parts.join("&") : "")); } catch (notHere) { /* a page within another may not */ }
+  }
+  function recall() {
+    if (!ui.address || !/^#(zoom|function|find)=/.test(location.hash)) { return; }
+    var asked = new URLSearchParams(location.hash.slice(1)), zoomTo = boxes[asked.get("zoom") || 0], of = boxes[asked.get("function")];
+    zoomed = zoomTo && !zoomTo.fold ? zoomTo : root;
+    middle = of && of !== root && !of.fold ? of.title.split("\n")[0] : "";
+    ui.input.value = asked.get("find") || "";
+    mark(ui.input.value);
+    draw();
   }
 
   function zoom(to) {
     zoomed = to;
     draw();
+    remember();
   }
 
   function tell(b) { say(b.title.replace("\n", ": ")); }
@@ -120,7 +188,7 @@ function flamegraph(svg, ui) {
     found = words === "" ? "" : (hidden.more ? "at least " : "") + n + (n === 1 ? " call matches “" : " calls match “") + words + "”: " + size(sum) + ", " +
       (100 * sum / root.w).toFixed(1) + " % of all" + (small.hits > 0 ? "; " + small.hits + " too small to draw" : "");
     say("");
-    ui.reset.classList.toggle("away", zoomed === root && words === "");
+    ui.reset.classList.toggle("away", zoomed === root && words === "" && middle === "");
   }
 
   // undrawn adds up what matches among the calls that are too small to draw, and is not below
@@ -143,6 +211,7 @@ function flamegraph(svg, ui) {
 
   function clear() {
     ui.input.value = "";
+    middle = "";
     mark("");
     zoom(root);
     point(root);
@@ -182,7 +251,10 @@ function flamegraph(svg, ui) {
   }
 
   boxes.forEach(function (b) {
-    b.g.addEventListener("click", function () { zoom(b); point(b); });
+    b.g.addEventListener("click", function (event) {
+      point(b);
+      if (event.shiftKey && !b.fold) { turn(b.title.split("\n")[0]); } else { zoom(b); }
+    });
     b.g.addEventListener("mouseenter", function () { tell(b); });
     b.g.addEventListener("mouseleave", function () { say(""); });
   });
@@ -191,9 +263,14 @@ function flamegraph(svg, ui) {
   svg.addEventListener("blur", function () { at.g.classList.remove("at"); });
   svg.addEventListener("keydown", function (event) {
     if (event.target !== svg) { return; }
-    if (event.key === "Enter" || event.key === " ") {
+    if (middle === "" && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
       zoom(at);
+      return;
+    }
+    if (middle !== "") { return; }
+    if (event.key.toLowerCase() === "s" && !event.ctrlKey && !event.metaKey && !event.altKey && !at.fold) {
+      turn(at.title.split("\n")[0]);
       return;
     }
     var to = event.key.indexOf("Arrow") === 0 && neighbour(event.key);
@@ -204,7 +281,11 @@ function flamegraph(svg, ui) {
     }
   });
   var gone = new AbortController();
-  ui.input.addEventListener("input", function () { mark(ui.input.value); }, { signal: gone.signal });
+  ui.input.addEventListener("input", function () {
+    if (middle !== "") { middle = ""; draw(); }
+    mark(ui.input.value);
+    remember();
+  }, { signal: gone.signal });
   ui.reset.addEventListener("click", clear, { signal: gone.signal });
   window.addEventListener("keydown", function (event) {
     if (event.key === "Escape") { clear(); }
@@ -214,7 +295,9 @@ function flamegraph(svg, ui) {
     }
   }, { signal: gone.signal });
   window.addEventListener("resize", draw, { signal: gone.signal });
+  window.addEventListener("hashchange", recall, { signal: gone.signal });
   say("");
   draw();
+  recall();
   return function () { gone.abort(); };
 }

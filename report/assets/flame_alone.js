@@ -13,6 +13,6 @@
   svg.insertBefore(place, svg.querySelector(".details"));
   flamegraph(svg, {
     details: svg.querySelector(".details"), input: input, reset: svg.querySelector(".reset"), size: function () { return 1200; },
-    foot: 20 // of the line of figures, which a picture without a script has not
+    address: true, foot: 20 // of the line of figures, which a picture without a script has not
   });
 })();

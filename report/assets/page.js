@@ -261,6 +261,6 @@
   flame.setAttribute("aria-label", "Flamegraph: " + document.querySelector("#flame .about").textContent);
   flamegraph(flame, {
     details: document.getElementById("details"), input: document.getElementById("search"), reset: document.getElementById("reset"),
-    size: function () { return room.clientWidth; }
+    address: true, size: function () { return room.clientWidth; }
   });
 })();
