@@ -55,7 +55,7 @@ print([int(float(line.split(b",")[2])) for line in losses.pending][::6])
 losses.fresh()
 far = Far("I", 0, "f4")
 losses.tensor = Far
-for agent.settings["losses"], captured in (False, False), (True, True), (True, False):
+for agent.settings["experiment"], captured in (False, False), (True, True), (True, False):
     losses.written = time.monotonic()
     losses.backward([far])
     print(losses.pending)

@@ -59,8 +59,9 @@ type Options struct {
 	Canary bool
 	// Intervention has the agent do one thing differently between steps; nil for none.
 	Intervention *Intervention
-	// Losses has those on a GPU read, too, for which the program waits at each step: an experiment compares them.
-	Losses bool
+	// Experiment: the run is compared with others that are recorded alike. Losses on a GPU are read, too, for which the program waits at
+	// each step, and snapshots may cost several times as much.
+	Experiment bool
 	// Witness is for a program that begins with a call of the function Witness, of which then
 	// another process runs: a signal that the command has got as one of a process group, a
 	// service or a job is not passed on to it a second time.
@@ -171,7 +172,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	program, _ := os.Executable() // without it the Python package looks for it on PATH
 	settings, err := json.Marshal(agentSettings{
 		Report: reportPrefix(out.Rank()), Rank: out.Rank(), Every: opts.Every, Seconds: opts.Interval.Seconds(), PythonHeap: opts.PythonHeap, Canary: opts.Canary, LogTo: opts.LogTo,
-		Standing: standingName(out.Rank()), Intervention: opts.Intervention, Losses: opts.Losses, Agent: agent, Program: program, Begun: float64(time.Now().UnixMilli()) / 1000,
+		Standing: standingName(out.Rank()), Intervention: opts.Intervention, Experiment: opts.Experiment, Agent: agent, Program: program, Begun: float64(time.Now().UnixMilli()) / 1000,
 	})
 	if err != nil {
 		return nil, err
@@ -260,7 +261,7 @@ type agentSettings struct {
 	Standing string   `json:"standing"` // the name of WriteStanding's file
 
 	Intervention *Intervention `json:"intervention,omitempty"`
-	Losses       bool          `json:"losses,omitempty"`
+	Experiment   bool          `json:"experiment,omitempty"`
 
 	Agent   string  `json:"agent,omitempty"`   // its folder: who looks from outside knows the command's processes by it
 	Program string  `json:"program,omitempty"` // memdiag's own, which the Python package calls

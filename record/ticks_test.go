@@ -145,8 +145,8 @@ for cost in 0.001, 0.05, 0.4, 3.0:
 *_, (x, y) = gaps(0.03, 1, 3, 0.0005)
 assert y - x < y / 4, (x, y)
 
-def waits(cost, length):  # works for a third of its time, as a service does
-    a = _agent.Agent({"dir": ".", "rank": -1})
+def waits(cost, length, **settings):  # works for a third of its time, as a service does
+    a = _agent.Agent({"dir": ".", "rank": -1, **settings})
     now, due, taken = 0.0, 0.0, []
     a.began, a.elapsed, a.ran = (0.0, 0.0), lambda: now / 3, lambda: now
     while now < length:
@@ -161,6 +161,8 @@ for cost in 0.005, 0.018, 0.03:
     for x, y in waits(cost, 6):
         assert y - x <= max(0.5, x / 3, 3 * cost / 0.1 + 0.1), (cost, x, y)
     assert len([x for x, _ in waits(cost, 6) if x > 1.5]) >= 4, (cost, waits(cost, 6))
+few, many = waits(0.03, 12), waits(0.03, 12, experiment=True)  # which may cost more
+assert len(many) >= 1.5 * len(few), (few, many)
 `
 
 func TestTheNextSnapshotIsNeverFarHoweverDearTheyAre(t *testing.T) {

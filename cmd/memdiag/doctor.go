@@ -172,7 +172,7 @@ func againCommand(r *diff.Result) ([]string, error) {
 func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.Run, error) {
 	if command {
 		l.args = args
-		l.losses = true
+		l.experiment = true
 		return l.run(ctx, "plain", doctor.Change{})
 	}
 	run := &doctor.Run{Dir: filepath.Clean(args[0])}

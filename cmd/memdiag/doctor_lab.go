@@ -35,8 +35,8 @@ type lab struct {
 	runs      int
 	// mayFail: a run that ends with another code than 0 is judged as well.
 	mayFail bool
-	// losses: the first run, with which the others are compared, is one of these, so that all wait alike for losses on a GPU.
-	losses      bool
+	// experiment: the first run, with which the others are compared, is one of these, so that all are recorded alike.
+	experiment  bool
 	steps       int64    // in the place of {steps}
 	environment []string // NAME=VALUE, of the command, beside memdiag's own
 	ranked      bool     // there are several ranks, and rank is the one that is examined
@@ -107,7 +107,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	env.talk.status(fmt.Sprintf("running it %s, into %s", says(name, of), dir))
 	l.runs++
 	began := env.now()
-	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Losses: l.losses, Intervention: change})
+	outcome, err := record.Run(ctx, out, command, record.Options{Every: l.every.steps, Interval: l.every.time, PythonHeap: l.heap.value, Witness: true, Experiment: l.experiment, Intervention: change})
 	if err != nil {
 		env.abandon(out, err)
 		return nil, err

@@ -36,7 +36,7 @@ STACK, FRAME, STAMP = 200, 16, 33
 ACTIONS = "alloc", "free_requested", "free_completed", "segment_alloc", "segment_map", "segment_free", "oom", "snapshot"
 WAITED = 97
 # memdiag doctor has the losses read in its runs.
-LOSSES = '"losses":true' in os.environ.get("MEMDIAG_AGENT", "")
+LOSSES = '"experiment":true' in os.environ.get("MEMDIAG_AGENT", "")
 FACTORIES = ("empty zeros ones full rand randn randint randperm arange linspace eye tensor as_tensor empty_strided empty_like zeros_like ones_like "
              "full_like rand_like randn_like").split()
 

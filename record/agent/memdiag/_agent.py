@@ -48,6 +48,8 @@ BRIEF = 0.02
 LATE = 64
 # The same for a process that others started, once it grows.
 CHILD_ALLOWANCE, CHILD_SHARE = _claims.EACH, 0.03
+# So many times as much in an experiment, where runs are compared that all are recorded so.
+DEAR = 4
 # Seconds after which one that grows and may not be recorded for now asks again, at first and at most.
 REFUSED, REFUSED_MOST = 2.0, 60.0
 # Seconds after which a forked process has the name that is given to it, and how many files there are of such at most.
@@ -535,9 +537,14 @@ class Agent:
             self.drop_ticks()
 
     def affordable(self, allowance=ALLOWANCE, share=SHARE):
+        return self.left(allowance, share) >= 0
+
+    def left(self, allowance, share):
+        """Seconds that snapshots may yet take; below zero where they have taken too many."""
         if self.number:
             allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
-        return self.spent <= allowance + share * (self.elapsed() - self.ceased.elapsed)
+        dear = DEAR if self.settings.get("experiment") else 1
+        return dear * (allowance + share * (self.elapsed() - self.ceased.elapsed)) - self.spent
 
     def overdue(self):
         """Whether a run would have too few snapshots without one now."""
@@ -550,7 +557,7 @@ class Agent:
     def spread(self):
         """Seconds to leave before the next snapshot by the clock: what they may yet cost is to last for as long again as the
         program ran, or those of its first second take all, and the rest goes unseen."""
-        left = TICKS_ALLOWANCE + TICKS_SHARE * (self.elapsed() - self.ceased.elapsed) - self.spent
+        left = self.left(TICKS_ALLOWANCE, TICKS_SHARE)
         if self.number or self.ticks < FIRST_TICKS or left <= 0:
             return 0.0
         return self.ran() * min(SPARSEST, self.spent / self.ticks / left)

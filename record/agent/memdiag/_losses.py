@@ -56,7 +56,7 @@ class Losses(Table):
 
     def awaits(self, t):
         """Whether the program is to wait for a loss on a GPU. While a graph is captured it may not."""
-        return self.agent.settings.get("losses") and t.is_cuda and not self.torch.cuda.is_current_stream_capturing()
+        return self.agent.settings.get("experiment") and t.is_cuda and not self.torch.cuda.is_current_stream_capturing()
 
     def read(self, t):
         if not t.is_cpu:
