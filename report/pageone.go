@@ -28,7 +28,7 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 		}
 	}
 	ages := diff.Inspect(s)
-	leaks, named := v.judgeOne(held, ages), headsOf(ages.Findings)
+	leaks, named := v.judgeOne(s, held, ages), headsOf(ages.Findings)
 	v.largest(s, sites, live.Bytes, named)
 	profile := LiveProfile(s)
 	profile.heads = named
@@ -58,7 +58,7 @@ func (v *view) moment(s *snapshot.Snapshot) {
 
 // judgeOne sets the title and the findings from the births of live blocks, and
 // returns the sites that do. The title of what cannot be judged is what it holds.
-func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
+func (v *view) judgeOne(s *snapshot.Snapshot, held string, a *diff.Ages) leakSites {
 	leaks := make(leakSites)
 	number, windows := 0, 0
 	for i := range a.Findings {
@@ -85,8 +85,8 @@ func (v *view) judgeOne(held string, a *diff.Ages) leakSites {
 	case windows > 0:
 		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
-		if about := noSuspect(a); about != nothing {
-			v.State, v.Title, v.NoFindings = "inconclusive", held, "By when live blocks were born one "+about+"."
+		if about := noSuspect(s, a); about != nothing {
+			v.State, v.Title, v.NoFindings = "inconclusive", held, "By when live blocks were born one "+strings.ReplaceAll(about, noBreak, " ")+"."
 		} else {
 			v.NoFindings = "By when live blocks were born, " + about + "."
 		}

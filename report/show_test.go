@@ -194,3 +194,25 @@ func TestMallocsFreeMemoryIsNotExplainedAsPyTorchsCache(t *testing.T) {
 		}
 	}
 }
+
+// What has no stack is not judged: with most bytes without one, the ages of the others are no answer.
+func TestMemoryWithoutAStackIsNotSaidToLookHealthy(t *testing.T) {
+	s := &snapshot.Snapshot{Stacks: snapshot.NewStacks()}
+	id := s.Stacks.InternFrames(optimizerFrames)
+	s.Blocks = snapshot.Blocks{
+		Size: []snapshot.Bytes{3 * snapshot.MiB, snapshot.MiB}, Requested: []snapshot.Bytes{3 * snapshot.MiB, snapshot.MiB},
+		State: []snapshot.State{snapshot.Live, snapshot.Live}, Stack: []snapshot.StackID{snapshot.NoStack, id},
+	}
+	young := diff.SiteAges{Pattern: diff.JustNow, Site: snapshot.Site{Stack: id, Bytes: snapshot.MiB}}
+	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); !strings.Contains(got, "most bytes (3.00\u00a0MiB) have no stack") {
+		t.Error(got)
+	}
+	s.Blocks.Stack[0], young.Site.Bytes = id, 4*snapshot.MiB
+	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); got != nothing {
+		t.Error(got)
+	}
+	young.Pattern = diff.Unborn
+	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); !strings.HasPrefix(got, "undecided: most bytes are older than the recording, or at") {
+		t.Error(got)
+	}
+}

@@ -37,7 +37,7 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 		}
 	}
 	if leaks+windows == 0 {
-		p.prose("  ", "    ", noSuspect(a))
+		p.prose("  ", "    ", noSuspect(s, a))
 	}
 	if more := max(0, leaks-shownFirst) + max(0, windows-shownWindows); more > 0 {
 		p.line("  … " + grouped(int64(more)) + " more; --format json has all")
@@ -50,23 +50,30 @@ const nothing = "the ages of its blocks show no leak; one snapshot cannot show g
 
 // noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
 // it tells.
-func noSuspect(a *diff.Ages) string {
+func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	var told, untold, older snapshot.Bytes
 	for i := range a.Sites {
-		switch s := &a.Sites[i]; s.Pattern {
+		switch of := &a.Sites[i]; of.Pattern {
 		case diff.Scattered:
-			untold += s.Site.Bytes
+			untold += of.Site.Bytes
 		case diff.Unborn:
-			older += s.Site.Bytes
+			older += of.Site.Bytes
 		default:
-			told += s.Site.Bytes
+			told += of.Site.Bytes
 		}
 	}
+	bare := withoutStack(s).Bytes
 	switch {
+	case bare > told+untold+older:
+		return fmt.Sprintf("undecided: most bytes (%s) have no stack, and are not judged; compare two snapshots of the run", glue(bare.String()))
 	case untold > told+older:
 		return "undecided: most bytes are at call sites with too few or too uneven births; compare two snapshots of the run"
-	case untold+older > told:
-		return "undecided: most bytes are older than the recording, or at call sites with too few or too uneven births; compare two snapshots of the run"
+	case bare+untold+older > told:
+		stackless := ""
+		if bare > 0 {
+			stackless = "without a stack, "
+		}
+		return "undecided: most bytes are " + stackless + "older than the recording, or at call sites with too few or too uneven births; compare two snapshots of the run"
 	}
 	return nothing
 }

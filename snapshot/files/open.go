@@ -359,7 +359,11 @@ func (s *source) other() *snapshot.FormatError {
 	inside := bounded.Head(s.head)
 	for _, o := range others {
 		if bytes.Contains(inside[:min(len(inside), o.within)], []byte(o.text)) {
-			return &snapshot.FormatError{File: s.file.Name(), Offset: snapshot.NoOffset, Reason: o.what, Hint: o.hint}
+			what := o.what
+			if what == mprof {
+				what += mprofSizes(io.NewSectionReader(s.file, 0, s.size))
+			}
+			return &snapshot.FormatError{File: s.file.Name(), Offset: snapshot.NoOffset, Reason: what, Hint: o.hint}
 		}
 	}
 	return nil
