@@ -33,6 +33,7 @@ type Findings struct {
 	More     int     // leaks beside it
 	Maybe    *Leak   // what may leak, if nothing does
 	Doubt    string  // why a run without a leak may leak; "" for nothing
+	Unnamed  bool    // it is growth of processes in which nothing was recorded
 	Trials   []Trial // that are to be run
 	Untried  []string
 	Also     []Tried             // of other leaks, their likeliest cause each
@@ -113,18 +114,16 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 }
 
 // mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they are at most.
-const mostLonger, mostTimes = 2, 20
+// Processes in which nothing was recorded grow for some seconds until that begins: timesUnnamed is how much longer a run is made for them.
+const mostLonger, mostTimes, timesUnnamed = 2, 20, 4
 
 // decide makes an undecided run longer, if the command lets it and something tells how long; else it tries whether what grows
 // follows random data.
 func (f *Findings) decide(ctx context.Context, lab Lab) error {
 	first := f.Steps
 	for range mostLonger {
-		if f.Leak != nil || f.Maybe == nil || f.Steps == 0 || f.Maybe.Finding.More.Steps <= 0 {
-			break
-		}
-		steps := f.Steps + f.Maybe.Finding.More.Steps*5/4
-		if steps > mostTimes*first {
+		steps := f.longer()
+		if steps == 0 || steps > mostTimes*first {
 			break
 		}
 		run, err := lab(ctx, fmt.Sprintf("longer-%d", steps), Change{Steps: steps})
@@ -159,6 +158,19 @@ func (f *Findings) decide(ctx context.Context, lab Lab) error {
 		f.Data = "with the same random numbers in each step it does not grow: growth follows the data"
 	}
 	return nil
+}
+
+// longer is how many steps a run takes that may decide; 0 where that is not known, or not for doctor to choose.
+func (f *Findings) longer() int64 {
+	switch {
+	case f.Leak != nil || f.Steps == 0:
+		return 0
+	case f.Maybe != nil && f.Maybe.Finding.More.Steps > 0:
+		return f.Steps + f.Maybe.Finding.More.Steps*5/4
+	case f.Maybe == nil && f.Unnamed:
+		return timesUnnamed * f.Steps
+	}
+	return 0
 }
 
 // change is made in the process in which a leak is.
@@ -214,6 +226,10 @@ func (f *Findings) TryPatch(ctx context.Context, lab Lab) error {
 		_, err = f.stopped(nil, err)
 		return err
 	}
+	if why := run.ended(f.Plain); why != "" && len(f.Patch.Leaks) == 1 {
+		f.Patch.withdraw(run, why)
+		return nil
+	}
 	f.Fix = Fixed(f.Plain, run, f.Again)
 	return nil
 }
@@ -252,7 +268,7 @@ func (t *Tried) rank() int {
 // confirm takes the leak that grows fastest.
 func (f *Findings) confirm() {
 	r := f.Plain.Result
-	f.Doubt = r.Doubt(r.Run().Info.Unseen)
+	f.Doubt, f.Unnamed = r.Doubt(r.Run().Info.Unseen), false
 	for i := range r.Findings {
 		finding := &r.Findings[i]
 		switch {
@@ -275,7 +291,7 @@ func (f *Findings) confirm() {
 	if f.Leak != nil {
 		f.More = len(f.leaks()) - 1
 	} else if grown := r.Unaccounted(); len(grown) > 0 && f.Doubt == "" {
-		f.Doubt = report.Unexplained(grown[0])
+		f.Doubt, f.Unnamed = report.Unexplained(grown[0]), grown[0].Processes != nil
 	}
 }
 

@@ -89,6 +89,8 @@ func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 		out.Why = fmt.Sprintf("%#q was not found in this run", t.Path)
 	case in.Changed == 0 && t.Kind == record.Share:
 		out.Why = "its items are no tensors"
+	case in.Changed == 0 && in.Acts == 1 && len(t.Args) == 0:
+		out.Why = "the program ended right after the change was to begin: run it longer"
 	case in.Changed == 0 && len(t.Args) == 0:
 		out.Verdict, out.Why = Refuted, "there was nothing to change: "+nothing(t.Kind)
 	case ended != "":

@@ -43,7 +43,7 @@ type TrialRow struct {
 	Claim   string  `json:"claim"`
 	Change  string  `json:"change"`
 	From    float64 `json:"from"`
-	Unit    string  `json:"unit"`              // of from: "step" or "second"
+	Unit    string  `json:"unit"`              // of from: "step", "batch" or "second"
 	Verdict Verdict `json:"verdict,omitempty"` // "" where it was not run
 	Why     string  `json:"why,omitempty"`
 	Safe    bool    `json:"safe"` // what the program computes is known to be the same
@@ -89,6 +89,9 @@ func PageOf(f *Findings, program string) *Page {
 		p.Needs = report.MoreText(f.Plain.Result, f.Maybe.Finding)
 	case f.Doubt != "":
 		p.Confirm = "not decided: " + f.Doubt
+		if f.Unnamed {
+			p.Needs = "a longer run; a process is recorded once it has grown for some seconds"
+		}
 	default:
 		p.Confirm = "no leak"
 	}
@@ -118,7 +121,10 @@ func PageOf(f *Findings, program string) *Page {
 	if !f.Mended {
 		p.Answer, p.Untried = f.answer(), f.Untried
 	}
-	unit := string(f.Plain.Result.Series.Axis.Unit)
+	unit := string(f.Leak.judged(f.Plain.Result).Series.Axis.Unit)
+	if l := f.Leak.Finding; l != nil && l.Rate.Unit == diff.Batch {
+		unit = string(diff.Batch)
+	}
 	for _, t := range f.Tried {
 		p.Trials = append(p.Trials, TrialRow{t.Claim, t.Change, t.From, unit, t.Verdict, t.Why, t.Safe})
 		p.Runs = append(p.Runs, RunRow{t.Run.Dir, t.Change, seconds(t.Run.Took)})
@@ -140,6 +146,9 @@ func PageOf(f *Findings, program string) *Page {
 		p.Patch = &PatchRow{Diff: f.Patch.Diff, Apart: f.Patch.Apart, Says: f.Patch.Says, Refused: f.Patch.Refused, Good: f.Fix != nil && f.Fix.Good()}
 		for _, l := range f.Patch.Leaks {
 			p.Patch.Leaks = append(p.Patch.Leaks, LeakPatchRow(l))
+		}
+		if failed := f.Patch.Failed; failed != nil {
+			p.Runs = append(p.Runs, RunRow{failed.Dir, "patched", seconds(failed.Took)})
 		}
 	}
 	if f.Fix != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,13 @@ type Patch struct {
 	Apart   string        // why they cannot be applied one after the other, a sentence; "" where they can
 	Says    []string      // what it does, a clause each
 	Refused []string      // why a leak has none, a clause each
+	Failed  *Run          // with a patch that was withdrawn; nil for none
+}
+
+// withdraw takes the patch of a leak back with which the program failed, since it needs what that takes away.
+func (p *Patch) withdraw(failed *Run, why string) {
+	refused := append(p.Refused, fmt.Sprintf("%s: %s", p.Leaks[0].Says, strings.Replace(why, "with the change", "with that", 1)))
+	*p = Patch{Says: []string{}, Refused: refused, Failed: failed}
 }
 
 // Fix is a program that is changed for good, held against the program as it was.

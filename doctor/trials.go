@@ -29,6 +29,8 @@ const (
 	// before is the share of a run that goes by before a change, at least so many steps: what a program keeps on
 	// purpose is there by then.
 	before, fewestBefore = 8, 5
+	// A program that is too short for that has the change after a third of it.
+	shortBefore = 3
 )
 
 // containerKinds are the kinds of holders whose items can be removed.
@@ -66,7 +68,7 @@ func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
 func from(r *diff.Result) float64 {
 	length := r.Series.Axis.Length() / before
 	if r.Series.Axis.Unit == series.Step {
-		return max(fewestBefore, float64(int64(length)))
+		return max(1, min(max(fewestBefore, float64(int64(length))), float64(int64(r.Series.Axis.Length()/shortBefore))))
 	}
 	return length
 }

@@ -176,7 +176,7 @@ func verified(c *baseline.Check) string {
 // afterText is the rate after a fix; "unchanged" of what no longer grows and wavers, since an interval around zero says no more.
 func afterText(c *baseline.Check) string {
 	if s := c.After; c.Answer == baseline.Gone && s.Low <= 0 && s.High >= 0 && s.Low < s.High {
-		return "unchanged"
+		return "about 0 B"
 	}
 	return rateInterval(c.After)
 }

@@ -16,7 +16,7 @@ func TestARateThatWaversAfterAFixIsUnchanged(t *testing.T) {
 		after  trend.Slope
 		want   string
 	}{
-		"fixed":             {baseline.Gone, trend.Slope{Value: 8, Low: -3, High: 20}, "after unchanged\n"},
+		"fixed":             {baseline.Gone, trend.Slope{Value: 8, Low: -3, High: 20}, "after about 0 B\n"},
 		"fixed to the byte": {baseline.Gone, trend.Slope{}, "after 0 B\n"},
 		"it is not known":   {baseline.CannotTell, trend.Slope{Value: 8, Low: -3, High: 20}, "after 8 B (-3 B to 20 B)\n"},
 	} {
