@@ -45,6 +45,18 @@ func OutOfMemory(s *snapshot.Snapshot) string {
 	return text + " (memdiag show RUN --at oom)"
 }
 
+// momentTitle names the moment of its record that a snapshot shows; "" for the end.
+func momentTitle(s *snapshot.Snapshot) string {
+	m := s.Moment
+	switch {
+	case m == nil:
+		return ""
+	case m.Refused != nil:
+		return "out of memory on " + deviceName(s.Devices[m.Device])
+	}
+	return momentName(m.At) + " of " + deviceName(s.Devices[m.Device])
+}
+
 // momentText says which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and
 // what was missing: a first sentence in two parts, and others. All are empty at the end of a record.
 func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []string) {
@@ -53,15 +65,13 @@ func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []
 		return "", "", nil
 	}
 	device := s.Devices[m.Device]
+	what = momentTitle(s)
 	if r := m.Refused; r != nil {
-		what = "out of memory on " + deviceName(device)
 		of = fmt.Sprintf(": %s was asked for, the driver had %s left, %s was live", glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String()))
 		lines = append(lines, "asked for "+askedAt(s, r.Stack), shortfall(r, shapes[m.Device].fragments))
 		if r.Times > 1 {
 			lines = append(lines, fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
 		}
-	} else {
-		what = momentName(m.At) + " of " + deviceName(device)
 	}
 	lines = append(lines, "shown: "+momentPlace(s))
 	if others := len(s.Devices) - 1; others > 0 {

@@ -157,7 +157,11 @@ func verdictsOf(r *diff.Result) map[*diff.Row]diff.Verdict {
 
 // LiveProfile holds every live site of a snapshot, largest first.
 func LiveProfile(s *snapshot.Snapshot) *Profile {
-	p := &Profile{Title: "Live memory of " + snapshotName(s), Taken: s.Mark, Since: s.Mark, Uncounted: s.Blocks.Uncounted(), Snapshot: s}
+	title := "Live memory of " + snapshotName(s)
+	if what := momentTitle(s); what != "" {
+		title = "Live memory, " + what
+	}
+	p := &Profile{Title: title, Taken: s.Mark, Since: s.Mark, Uncounted: s.Blocks.Uncounted(), Snapshot: s}
 	for _, site := range s.Sites() {
 		p.Samples = append(p.Samples, Sample{
 			Device: s.Devices[site.Device], Hash: site.Hash, Frames: s.Stacks.Frames(site.Stack), Label: site.Label,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/replay"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/category"
 )
@@ -50,9 +51,9 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	}
 	p.ages(s, o.Run)
 	p.history(s)
-	if len(s.Notes) > 0 {
+	if notes := notesOn(s); len(notes) > 0 {
 		p.line("")
-		for _, n := range s.Notes {
+		for _, n := range notes {
 			p.prose("note: ", "      ", brief(n))
 		}
 	}
@@ -360,4 +361,13 @@ func bar(b, whole snapshot.Bytes) string {
 	}
 	n := math.Round(20 * float64(b) / float64(whole))
 	return strings.Repeat("█", int(min(max(n, 1), 20)))
+}
+
+// notesOn are the notes of a snapshot, and what is known to be wrong with the allocator's settings that it was recorded with.
+func notesOn(s *snapshot.Snapshot) []string {
+	settings, known, err := replay.Recorded(s)
+	if !known || err != nil {
+		return s.Notes
+	}
+	return slices.Concat(s.Notes, settings.Traps())
 }

@@ -106,7 +106,7 @@ func ShowJSON(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()
 	out := showJSON{
 		SchemaVersion: schemaVersion, Mark: markOf(s), Moment: momentOf(s), NumSites: len(sites),
-		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Groups: groupsJSONOf(s, o), Source: sourceJSONOf(s, o), Notes: append([]string{}, s.Notes...),
+		Devices: []showDeviceJSON{}, Sites: []showSiteJSON{}, Groups: groupsJSONOf(s, o), Source: sourceJSONOf(s, o), Notes: append([]string{}, notesOn(s)...),
 		History: historyJSON{Events: s.History.Events, First: knownTime(s.History.First), Last: knownTime(s.History.Last), LostFrees: s.History.LostFrees, Process: s.History.Process},
 	}
 	var live, bare diff.Tally

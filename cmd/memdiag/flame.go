@@ -17,7 +17,7 @@ import (
 func newFlameCommand(env *environment) *cobra.Command {
 	var output string
 	var focus, from, hide string
-	rate, tree, invert := false, false, false
+	rate, tree, invert, at := false, false, false, atFlag{auto: true}
 	var push profilePush
 	options := report.FlameOptions{}
 	cmd := &cobra.Command{
@@ -27,7 +27,10 @@ func newFlameCommand(env *environment) *cobra.Command {
 		Long: `Draws a flamegraph: of one snapshot's live memory, or of the growth from the
 first snapshot to the last, or its rate. The SVG opens in any browser, and is
 zoomed, searched and walked by keyboard without a server. --tree prints the same
-as a tree of calls.`,
+as a tree of calls.
+
+One PyTorch snapshot can be drawn at a moment within its record, with --at. If the
+record has an out-of-memory error, that is the moment, unless --at end.`,
 		Example: `  memdiag flame snapshot_0 snapshot_50
   memdiag flame my-run --rate
   memdiag flame my-run --tree --focus optimizer
@@ -72,6 +75,9 @@ as a tree of calls.`,
 			if err := spare(cmd, output, run.Files...); err != nil {
 				return err
 			}
+			if err := env.turnTo(cmd, run, &at); err != nil {
+				return err
+			}
 			var here report.Folder
 			if output == "-" || strings.HasSuffix(output, ".svg") { // the others are for programs
 				here = workingFolder()
@@ -100,6 +106,7 @@ as a tree of calls.`,
 	env.symbolsFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
+	at.register(cmd)
 	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")
 	flags.StringVar(&focus, "focus", "", "draw only stacks with a call that matches this `REGEXP`, as \"function (file:line)\"")
 	flags.StringVar(&from, "from", "", "begin stacks at the call that matches this `REGEXP`: what it calls, or with --invert what calls it")

@@ -59,13 +59,8 @@ func (env *environment) writeReport(cmd *cobra.Command, args []string, output st
 	if err := spare(cmd, output, run.Files...); err != nil {
 		return err
 	}
-	switch {
-	case len(run.Snapshots) != 1 && !at.auto:
-		return usagef(cmd, "--at is for one snapshot; memdiag diff compares two at a moment")
-	case len(run.Snapshots) == 1 && at.wanted(run.Snapshots[0]):
-		if run.Snapshots[0], _, err = env.openSnapshotAt(run.Files[len(run.Files)-1], at.at); err != nil {
-			return err
-		}
+	if err := env.turnTo(cmd, run, at); err != nil {
+		return err
 	}
 	about := report.About{Name: nameOf(run), Info: run.Info, Version: version(), Commands: commandsFor(run, at)}
 	if len(run.Snapshots) == 1 {
@@ -133,7 +128,7 @@ func commandsFor(run *snapshot.Run, at *atFlag) []string {
 		if !at.auto {
 			moment = " --at " + at.String()
 		}
-		return []string{"memdiag show " + shellPath(run.Files[len(run.Files)-1]) + moment, "memdiag flame " + args, "memdiag report " + args + moment}
+		return []string{"memdiag show " + shellPath(run.Files[len(run.Files)-1]) + moment, "memdiag flame " + args + moment, "memdiag report " + args + moment}
 	}
 	return []string{"memdiag diff " + args, "memdiag flame " + args, "memdiag plot " + args, "memdiag report " + args}
 }

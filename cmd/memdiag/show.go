@@ -158,6 +158,17 @@ func (f *atFlag) Set(text string) (err error) {
 	return err
 }
 
+// turnTo reads the snapshot of a run of one at the moment that is asked for.
+func (env *environment) turnTo(cmd *cobra.Command, run *snapshot.Run, at *atFlag) (err error) {
+	switch {
+	case len(run.Snapshots) != 1 && !at.auto:
+		return usagef(cmd, "--at is for one snapshot; memdiag diff compares two at a moment")
+	case len(run.Snapshots) == 1 && at.wanted(run.Snapshots[0]):
+		run.Snapshots[0], _, err = env.openSnapshotAt(run.Files[len(run.Files)-1], at.at)
+	}
+	return err
+}
+
 // wanted reports whether a snapshot that was read at its end is to be read at a moment.
 func (f *atFlag) wanted(s *snapshot.Snapshot) bool {
 	if f.auto && s.History.Refused != nil {
