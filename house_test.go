@@ -37,9 +37,10 @@ var mayImport = map[string][]string{
 	"release":  {"record"},             // whose Python package it packs
 	"bench":    {"engine", "snapshot"}, // the programs that its scripts time
 
-	"bench/corpus":  {"diff", "engine", "snapshot"},
-	"bench/fleet":   {"fleet"},
-	"fleet/parquet": {},
+	"bench/corpus":     {"diff", "engine", "snapshot"},
+	"bench/fleet":      {"fleet"},
+	"fleet/parquet":    {},
+	"fleet/clickhouse": {"fleet/clickhouse", "fleet/parquet"},
 
 	"diff/trend":  {"diff/trend"},                                          // statistics, with no idea of memory
 	"diff/judge":  {"diff/judge", "diff/series", "diff/trend", "snapshot"}, // one site, with no other

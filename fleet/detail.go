@@ -53,18 +53,23 @@ func (s *Store) Detail(fingerprint string) (*Detail, error) {
 		}
 	}
 	held := make(map[Held]int)
+	has := func(r *Run) bool { return d.perRun[r.ID] != nil }
 	for _, p := range s.Parts {
-		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return d.perRun[r.ID] != nil }) {
+		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return has(&r) }) {
 			continue
 		}
-		err := p.scan("holders", []string{"run", "fingerprint", "kind", "holder"}, func(b *Batch) error {
-			for i := range b.Rows {
-				if b.Text(1, i) == fingerprint && d.perRun[b.Text(0, i)] != nil {
-					held[Held{Kind: b.Text(2, i), Holder: b.Text(3, i)}]++
+		if p.server != nil {
+			err = p.holders(fingerprint, has, held)
+		} else {
+			err = p.scan("holders", []string{"run", "fingerprint", "kind", "holder"}, has, func(b *Batch) error {
+				for i := range b.Rows {
+					if b.Text(1, i) == fingerprint && d.perRun[b.Text(0, i)] != nil {
+						held[Held{Kind: b.Text(2, i), Holder: b.Text(3, i)}]++
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +92,7 @@ func (s *Store) stackOf(run, fingerprint string) ([]string, error) {
 			continue
 		}
 		site := ""
-		err := p.scan("findings", []string{"run", "fingerprint", "site", "verdict"}, func(b *Batch) error {
+		err := p.scan("findings", []string{"run", "fingerprint", "site", "verdict"}, is(run), func(b *Batch) error {
 			for i := range b.Rows {
 				if site == "" && b.Text(0, i) == run && b.Text(1, i) == fingerprint && b.Text(3, i) == "leak" {
 					site = b.Text(2, i)
@@ -99,7 +104,7 @@ func (s *Store) stackOf(run, fingerprint string) ([]string, error) {
 			return nil, err
 		}
 		frames := []string{}
-		err = p.scan("frames", []string{"run", "site", "function", "file", "line"}, func(b *Batch) error {
+		err = p.scan("frames", []string{"run", "site", "function", "file", "line"}, is(run), func(b *Batch) error {
 			for i := range b.Rows {
 				if b.Text(0, i) == run && b.Text(1, i) == site {
 					frames = append(frames, fmt.Sprintf("%s:%d in %s", b.Text(3, i), b.Int(4, i), b.Text(2, i)))

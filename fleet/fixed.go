@@ -69,7 +69,7 @@ func (s *Store) unproven(leaks []Leak, commit string) (map[string]string, error)
 
 // see calls take for each row of a table that is of one of some runs. The first column is run.
 func see[T any](p *Part, in map[string]T, table string, columns []string, take func(of T, b *Batch, row int)) error {
-	return p.scan(table, append([]string{"run"}, columns...), func(b *Batch) error {
+	return p.scan(table, append([]string{"run"}, columns...), func(r *Run) bool { _, ok := in[r.ID]; return ok }, func(b *Batch) error {
 		for row := range b.Rows {
 			if of, ok := in[b.Text(0, row)]; ok {
 				take(of, b, row)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -46,6 +47,7 @@ type runLeak struct {
 type lead struct {
 	part       *Part
 	group, row int
+	run        *Run // on a server
 	growth     int64
 }
 
@@ -53,6 +55,9 @@ type lead struct {
 func (l lead) before(o lead) bool {
 	if l.part == nil || o.part == nil {
 		return o.part == nil && l.part != nil
+	}
+	if l.run != nil && o.run != nil {
+		return cmp.Or(cmp.Compare(o.growth, l.growth), l.run.When().Compare(o.run.When()), cmp.Compare(l.run.ID, o.run.ID)) < 0
 	}
 	return cmp.Or(cmp.Compare(o.growth, l.growth), cmp.Compare(l.part.dir, o.part.dir), cmp.Compare(l.group, o.group), cmp.Compare(l.row, o.row)) < 0
 }
@@ -65,13 +70,26 @@ type histogram struct {
 }
 
 func (h *histogram) add(rate float64) {
-	h.n++
-	h.most = max(h.most, rate)
+	step := int64(0)
 	if rate >= 1 {
-		h.counts[int(16*min(math.Log2(rate), float64(len(h.counts)-1)/16))]++ // a damaged file may have any rate
-	} else {
-		h.counts[0]++
+		step = int64(16 * min(math.Log2(rate), mostSteps)) // a damaged file may have any rate
 	}
+	h.put(step, 1, rate)
+}
+
+// put adds several of a step, of which most is the largest.
+func (h *histogram) put(step, n int64, most float64) {
+	h.counts[min(max(step, 0), int64(len(h.counts)-1))] += int32(n)
+	h.n += n
+	h.most = max(h.most, most)
+}
+
+// mostSteps is the last step, in octaves.
+const mostSteps = float64(64*16-1) / 16
+
+// stepInSQL is the step of a rate in a column.
+func stepInSQL(column string) string {
+	return fmt.Sprintf("if(%s >= 1, toInt64(16 * least(log2(%s), %v)), toInt64(0))", column, column, mostSteps)
 }
 
 func (h *histogram) join(o *histogram) {
@@ -103,6 +121,27 @@ func (s *Store) Leaks(filter func(*Run) bool) ([]Leak, error) {
 			}
 		}
 	}
+	all, err := s.gathered(runs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Leak, 0, len(all))
+	worst := worstOf(all)
+	for _, l := range all {
+		l.conclude(runs, worst)
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Leak) int {
+		return cmp.Or(cmp.Compare(b.LeakedHours, a.LeakedHours), cmp.Compare(b.Leaked, a.Leaked), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	return out, nil
+}
+
+// gathered are the leaks of some runs, by fingerprint.
+func (s *Store) gathered(runs map[string]*Run) (map[string]*Leak, error) {
+	if p := s.Parts; len(p) == 1 && p[0].server != nil {
+		return p[0].summed(runs)
+	}
 	maps := make([]map[string]*Leak, workers())
 	for i := range maps {
 		maps[i] = make(map[string]*Leak)
@@ -124,16 +163,7 @@ func (s *Store) Leaks(filter func(*Run) bool) ([]Leak, error) {
 			all[name].join(l)
 		}
 	}
-	out := make([]Leak, 0, len(all))
-	worst := worstOf(all)
-	for _, l := range all {
-		l.conclude(runs, worst)
-		out = append(out, *l)
-	}
-	slices.SortFunc(out, func(a, b Leak) int {
-		return cmp.Or(cmp.Compare(b.LeakedHours, a.LeakedHours), cmp.Compare(b.Leaked, a.Leaked), cmp.Compare(a.Fingerprint, b.Fingerprint))
-	})
-	return out, nil
+	return all, nil
 }
 
 // gather adds a row group's leaks. Texts are compared by their places in its dictionaries.
@@ -189,7 +219,7 @@ func gather(into map[string]*Leak, b *Batch, runs map[string]*Run) {
 		last.rate += v
 		l.rates.add(v)
 		if g > l.lead.growth || l.lead.part == nil {
-			l.lead = lead{b.Part, b.Group, row, g}
+			l.lead = lead{part: b.Part, group: b.Group, row: row, growth: g}
 		}
 	}
 }
@@ -257,6 +287,9 @@ func (s *Store) Name(leaks []Leak) error {
 
 // atLeads calls see with the largest finding of each leak. A row group is read once.
 func atLeads(leaks []Leak, columns []string, see func(i int, b *Batch, row int)) error {
+	if len(leaks) > 0 && leaks[0].lead.part.server != nil {
+		return leaks[0].lead.part.leads(leaks, columns, see)
+	}
 	order := make([]int, len(leaks))
 	for i := range order {
 		order[i] = i

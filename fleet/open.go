@@ -145,18 +145,28 @@ func (p *Part) load() (err error) {
 			p.Bytes += info.Size()
 		}
 	}
-	return p.scan("runs", []string{"run", "name", "path", "added", "started", "ended", "status", "exit_code", "command", "workload", "commit", "library",
-		"ranks", "hosts", "gpus", "steps", "seconds", "verdict", "leaks", "live_bytes", "growth_bytes"}, func(b *Batch) error {
+	return p.scan("runs", runColumns, anyRun, func(b *Batch) error {
 		for i := range b.Rows {
-			p.Runs = append(p.Runs, Run{
-				ID: b.Text(0, i), Name: b.Text(1, i), Path: b.Text(2, i), Added: b.Time(3, i), Started: b.Time(4, i), Ended: b.Time(5, i),
-				Status: b.Text(6, i), ExitCode: b.Int(7, i), Command: b.Text(8, i), Workload: b.Text(9, i), Commit: b.Text(10, i), Library: b.Text(11, i),
-				Ranks: b.Int(12, i), Hosts: b.Int(13, i), GPUs: b.Int(14, i), Steps: b.Int(15, i), Seconds: b.Float(16, i),
-				Verdict: b.Text(17, i), Leaks: b.Int(18, i), Live: b.Int(19, i), Growth: b.Int(20, i),
-			})
+			p.Runs = append(p.Runs, b.run(i))
 		}
 		return nil
 	})
+}
+
+// runColumns are those of a Run.
+var runColumns = []string{
+	"run", "name", "path", "added", "started", "ended", "status", "exit_code", "command", "workload", "commit", "library",
+	"ranks", "hosts", "gpus", "steps", "seconds", "verdict", "leaks", "live_bytes", "growth_bytes",
+}
+
+// run is a row of these columns.
+func (b *Batch) run(i int) Run {
+	return Run{
+		ID: b.Text(0, i), Name: b.Text(1, i), Path: b.Text(2, i), Added: b.Time(3, i), Started: b.Time(4, i), Ended: b.Time(5, i),
+		Status: b.Text(6, i), ExitCode: b.Int(7, i), Command: b.Text(8, i), Workload: b.Text(9, i), Commit: b.Text(10, i), Library: b.Text(11, i),
+		Ranks: b.Int(12, i), Hosts: b.Int(13, i), GPUs: b.Int(14, i), Steps: b.Int(15, i), Seconds: b.Float(16, i),
+		Verdict: b.Text(17, i), Leaks: b.Int(18, i), Live: b.Int(19, i), Growth: b.Int(20, i),
+	}
 }
 
 func (p *Part) file(table string) string { return filepath.Join(p.dir, table+ending) }

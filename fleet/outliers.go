@@ -251,7 +251,7 @@ func (s *Store) Ranks(run string) ([]Rank, error) {
 		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.ID == run }) {
 			continue
 		}
-		err := p.scan("ranks", []string{"run", "rank", "host", "stage", "replica", "verdict", "live_bytes", "growth_bytes", "slope_bytes", "slope_per_second", "runs_out_step", "last_step"}, func(b *Batch) error {
+		err := p.scan("ranks", []string{"run", "rank", "host", "stage", "replica", "verdict", "live_bytes", "growth_bytes", "slope_bytes", "slope_per_second", "runs_out_step", "last_step"}, is(run), func(b *Batch) error {
 			for i := range b.Rows {
 				if b.Text(0, i) == run {
 					out = append(out, Rank{b.Int(1, i), b.Text(2, i), b.Int(3, i), b.Int(4, i), b.Text(5, i), b.Int(6, i), b.Int(7, i), b.Float(8, i), b.Float(9, i), b.Int(10, i), b.Int(11, i)})
@@ -295,8 +295,9 @@ func (s *Store) Next() ([]Dying, error) {
 	first := make(map[string]Dying)
 	for _, p := range s.Parts {
 		runs := make(map[string]Run)
+		unfinished := func(r *Run) bool { return r.Status == "unfinished" }
 		for _, r := range p.Runs {
-			if r.Status == "unfinished" {
+			if unfinished(&r) {
 				runs[r.ID] = r
 			}
 		}
@@ -308,7 +309,7 @@ func (s *Store) Next() ([]Dying, error) {
 			rank int64
 		}
 		last := make(map[rank]time.Time)
-		err := p.scan("series", []string{"run", "rank", "time"}, func(b *Batch) error {
+		err := p.scan("series", []string{"run", "rank", "time"}, unfinished, func(b *Batch) error {
 			for i := range b.Rows {
 				if k := (rank{b.Text(0, i), b.Int(1, i)}); b.Time(2, i).After(last[k]) {
 					last[k] = b.Time(2, i)
@@ -319,7 +320,7 @@ func (s *Store) Next() ([]Dying, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = p.scan("ranks", []string{"run", "rank", "runs_out_step", "runs_out_at"}, func(b *Batch) error {
+		err = p.scan("ranks", []string{"run", "rank", "runs_out_step", "runs_out_at"}, unfinished, func(b *Batch) error {
 			for i := range b.Rows {
 				r, ok := runs[b.Text(0, i)]
 				d := Dying{r, b.Int(1, i), b.Int(2, i), 0, -1}

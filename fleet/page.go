@@ -84,6 +84,14 @@ type heatLabel struct {
 
 type spark struct{ Name, Slope, Points, Title string }
 
+// flag is the one that names the fleet.
+func (s *Store) flag() string {
+	if len(s.Parts) > 0 && s.Parts[0].server != nil {
+		return "--from"
+	}
+	return "--fleet"
+}
+
 // Page writes one HTML file about the fleet that needs nothing else: leaks by cost, a heat map of
 // ranks over time and small multiples of the latest leaking runs, and all runs.
 func Page(w io.Writer, s *Store, version string, now time.Time) error {
@@ -98,7 +106,7 @@ func Page(w io.Writer, s *Store, version string, now time.Time) error {
 	runs := s.Runs()
 	sum := sha256.Sum256([]byte(pageStyle))
 	v := pageView{
-		Title: "Fleet " + filepath.Base(s.Dir), Version: version, Written: now.UTC().Format("2006-01-02 15:04") + " UTC", Dir: s.Dir,
+		Title: "Fleet " + filepath.Base(s.Dir), Version: version, Written: now.UTC().Format("2006-01-02 15:04") + " UTC", Dir: s.flag() + " " + s.Dir,
 		Style:     template.CSS(pageStyle), //nolint:gosec // the page's own
 		Policy:    "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
 		MoreLeaks: len(leaks) - len(shown),
@@ -198,7 +206,7 @@ func (s *Store) lines(run string) ([]line, error) {
 		if !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.ID == run }) {
 			continue
 		}
-		err := p.scan("series", []string{"run", "rank", "step", "device", "allocated_bytes"}, func(b *Batch) error {
+		err := p.scan("series", []string{"run", "rank", "step", "device", "allocated_bytes"}, is(run), func(b *Batch) error {
 			for i := range b.Rows {
 				if b.Text(0, i) != run {
 					continue

@@ -131,8 +131,17 @@ func (p *Part) lacks(table string) bool {
 	return errors.Is(err, fs.ErrNotExist) && p.stays()
 }
 
-// scan calls see for each row group.
-func (p *Part) scan(table string, columns []string, see func(*Batch) error) error {
+// anyRun wants all of a part's runs.
+func anyRun(*Run) bool { return true }
+
+// is wants one run.
+func is(id string) func(*Run) bool { return func(r *Run) bool { return r.ID == id } }
+
+// scan calls see for each row group that may have rows of the runs that are wanted.
+func (p *Part) scan(table string, columns []string, wanted func(*Run) bool, see func(*Batch) error) error {
+	if p.server != nil {
+		return p.ask(table, columns, wanted, see)
+	}
 	if table == functionsTable && p.lacks(table) {
 		return nil
 	}
@@ -247,7 +256,7 @@ func readParts(parts []*Part, without string) (Tables, error) {
 			columns = append(columns, c.Name)
 		}
 		for _, p := range parts {
-			err := p.scan(Schema[i].Name, columns, func(b *Batch) error {
+			err := p.scan(Schema[i].Name, columns, anyRun, func(b *Batch) error {
 				skip := p.skip(b)
 				for row := range b.Rows {
 					if b.Text(0, row) == without || skip != nil && skip(row) {

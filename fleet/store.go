@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memdiag/memdiag/fleet/clickhouse"
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
@@ -52,6 +53,8 @@ type Part struct {
 	dir string
 	all bool        // all of its runs do
 	was os.FileInfo // the folder, before it was read
+
+	server *server // in place of the folder
 }
 
 // Run is a row of the table runs.
@@ -77,6 +80,8 @@ type Run struct {
 	Leaks    int64     `json:"leaks"`
 	Live     int64     `json:"live_bytes"`
 	Growth   int64     `json:"growth_bytes"`
+
+	push int64 // on a server
 }
 
 // When is when a run began, or was added.
@@ -100,14 +105,23 @@ func (e *NoFleetError) Hint() string {
 // URLError is the address of a store of objects or a server in place of a folder.
 type URLError struct{ URL string }
 
-func (e *URLError) Error() string { return e.URL + ": a fleet is a folder; memdiag opens no URL" }
+func (e *URLError) Error() string {
+	return secret.ReplaceAllString(e.URL, "$1") + ": a fleet is a folder; memdiag opens no URL"
+}
 
 // Hint is the way out.
 func (e *URLError) Hint() string {
+	if strings.HasPrefix(e.URL, clickhouse.Scheme) {
+		return "memdiag fleet push --to copies a fleet's folder to a ClickHouse server, and --from asks there"
+	}
 	return "name a folder, such as one where the store is mounted; DuckDB and others read a copy of it in the store"
 }
 
-var address = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
+var (
+	address = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
+	// secret is the user and password in one.
+	secret = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://)[^/]*@`)
+)
 
 // CheckName refuses a URL, for which a folder of that name would be made.
 func CheckName(dir string) error {

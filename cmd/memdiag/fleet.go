@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,13 +12,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/fleet"
+	"github.com/memdiag/memdiag/fleet/clickhouse"
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// fleetFolder is the flag --fleet of all that ask a fleet.
+// fleetFolder is the flag --fleet of all that ask a fleet, and --from of those that can ask a server.
 type fleetFolder struct {
-	env *environment
-	dir string
+	env  *environment
+	dir  string
+	from string
+	ctx  context.Context // of the command that runs
 }
 
 func newFleetCommand(env *environment) *cobra.Command {
@@ -28,7 +32,8 @@ func newFleetCommand(env *environment) *cobra.Command {
 		Short:   "many runs: which leaks there are, since when, on which ranks, at what cost",
 		Long: `A fleet is a folder of Parquet files with what memdiag found in many runs. Runs
 are added once or again; no server is needed. DuckDB and ClickHouse read the same
-files.
+files. When one machine is too small, init and push copy a fleet to a ClickHouse
+server or cluster, and --from asks there.
 
 The tables: ` + docsAddress + `fleet.md
 Queries: ` + docsAddress + `queries.md`,
@@ -38,11 +43,15 @@ Queries: ` + docsAddress + `queries.md`,
 	cmd.PersistentFlags().StringVar(&f.dir, "fleet", "", "the fleet's `FOLDER`; by default $MEMDIAG_FLEET, else ./fleet")
 	cmd.AddCommand(
 		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f), newFleetReportCommand(f),
-		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f),
+		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f), newFleetInitCommand(f), newFleetPushCommand(f),
 	)
 	for _, command := range cmd.Commands() {
+		if command.Flags().Lookup("from") != nil {
+			command.MarkFlagsMutuallyExclusive("fleet", "from")
+		}
 		once := command.RunE
 		command.RunE = func(cmd *cobra.Command, args []string) error {
+			f.ctx = cmd.Context()
 			return fleet.Again(func() error { return once(cmd, args) })
 		}
 	}
@@ -59,14 +68,26 @@ func checkFleet(dir string) error { return fleetError(fleet.CheckName(dir)) }
 
 // next says which command to run on the same fleet.
 func (f *fleetFolder) next(command string, args ...string) {
-	if f.dir != "" {
+	switch {
+	case f.from != "":
+		command += " --from " + shellQuote(f.place())
+	case f.dir != "":
 		command += " --fleet " + shellPath(f.dir)
 	}
 	f.env.talk.next("fleet "+command, args...)
 }
 
 func (f *fleetFolder) open() (*fleet.Store, error) {
-	s, err := awaited(f.env, noNews, func() (*fleet.Store, error) { return fleet.OpenStore(f.folder()) })
+	s, err := awaited(f.env, noNews, func() (*fleet.Store, error) {
+		if f.from != "" {
+			a, err := f.server(f.from)
+			if err != nil {
+				return nil, err
+			}
+			return fleet.OpenServer(f.ctx, a)
+		}
+		return fleet.OpenStore(f.folder())
+	})
 	return s, fleetError(err)
 }
 
@@ -80,6 +101,12 @@ func fleetError(err error) error {
 	}
 	if url, ok := errors.AsType[*fleet.URLError](err); ok {
 		return &exitError{exitUsage, url}
+	}
+	if none, ok := errors.AsType[*fleet.NoServerFleetError](err); ok {
+		return badInput(none)
+	}
+	if address, ok := errors.AsType[*clickhouse.AddressError](err); ok {
+		return &exitError{exitUsage, address}
 	}
 	if other, ok := errors.AsType[*fleet.VersionError](err); ok {
 		return badInput(other)
@@ -160,6 +187,7 @@ hours of runs that ran out of memory while this was their largest leak.`,
 	cmd.Flags().IntVar(&top, "top", 20, "how many are shown")
 	cmd.Flags().StringVar(&commit, "commit", "", "of runs of this `COMMIT` alone, or the beginning of its name")
 	formatFlag(cmd, &format)
+	f.fromFlag(cmd)
 	return cmd
 }
 
@@ -190,6 +218,7 @@ func newFleetRunsCommand(f *fleetFolder) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&next, "next", false, "runs that have not ended and will run out of memory, the soonest first")
 	formatFlag(cmd, &format)
+	f.fromFlag(cmd)
 	return cmd
 }
 
@@ -225,6 +254,7 @@ replicas are known if the run was added with --mesh.`,
 		},
 	}
 	formatFlag(cmd, &format)
+	f.fromFlag(cmd)
 	return cmd
 }
 
@@ -232,7 +262,7 @@ replicas are known if the run was added with --mesh.`,
 func (f *fleetFolder) run(s *fleet.Store, word string) (fleet.Run, error) {
 	found := s.Find(word)
 	if len(found) == 0 {
-		return fleet.Run{}, badInput(withHint(fmt.Errorf("%s: no run of that name or id in %s", word, f.folder()), "memdiag fleet runs lists them"))
+		return fleet.Run{}, badInput(withHint(fmt.Errorf("%s: no run of that name or id in %s", word, f.place()), "memdiag fleet runs lists them"))
 	}
 	if len(found) > 1 {
 		f.env.talk.say("%d runs are called %s; this is the newest, %s", len(found), word, found[0].ID)
@@ -283,6 +313,7 @@ func newFleetShowCommand(f *fleetFolder) *cobra.Command {
 		},
 	}
 	formatFlag(cmd, &format)
+	f.fromFlag(cmd)
 	return cmd
 }
 
@@ -318,6 +349,7 @@ of the second commit would have leaked in addition at the rate of the first.`,
 		},
 	}
 	formatFlag(cmd, &format)
+	f.fromFlag(cmd)
 	return cmd
 }
 
@@ -336,7 +368,7 @@ func (f *fleetFolder) commit(s *fleet.Store, word string) (string, error) {
 		}
 	}
 	if found == "" {
-		return "", badInput(withHint(fmt.Errorf("%s: no run of this commit in %s", word, f.folder()), "memdiag fleet add --commit names a run's commit"))
+		return "", badInput(withHint(fmt.Errorf("%s: no run of this commit in %s", word, f.place()), "memdiag fleet add --commit names a run's commit"))
 	}
 	return found, nil
 }

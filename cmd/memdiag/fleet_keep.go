@@ -14,15 +14,24 @@ import (
 )
 
 func newFleetCompactCommand(f *fleetFolder) *cobra.Command {
-	return &cobra.Command{
+	var to string
+	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "merge the files of each day's runs",
 		Long: `Merges the runs of each day into one file a table. Runs stay what they are, and may
-be added again. It also removes what a writer that was killed left a day ago.`,
+be added again. It also removes what a writer that was killed left a day ago.
+
+With --to it has ClickHouse servers delete the rows that count nowhere and are a day
+old: of pushes that were cut off, and of runs that were pushed again. Name all servers
+of a cluster.`,
 		Example: `  memdiag fleet compact
-  memdiag fleet compact --fleet /shared/fleet`,
+  memdiag fleet compact --fleet /shared/fleet
+  memdiag fleet compact --to clickhouse://db.example.com/memdiag`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			if to != "" {
+				return f.compactServer(to)
+			}
 			c, err := awaited(f.env, noNews, func() (fleet.Compaction, error) { return fleet.Compact(f.folder(), f.env.now()) })
 			if err != nil {
 				return cannotAdd(f.folder(), fleetError(err))
@@ -31,6 +40,8 @@ be added again. It also removes what a writer that was killed left a day ago.`,
 			return nil
 		},
 	}
+	toFlag(cmd, &to)
+	return cmd
 }
 
 func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
@@ -135,5 +146,6 @@ like their peers, and all runs.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "fleet.html", "write to `FILE`, a .html; - for standard output")
+	f.fromFlag(cmd)
 	return cmd
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memdiag/memdiag/fleet"
+	"github.com/memdiag/memdiag/fleet/clickhouse"
+)
+
+// fromFlag lets a command ask a server in place of a folder. Addresses are no flags of a type of their own, since an error of
+// one would be shown with the password.
+func (f *fleetFolder) fromFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.from, "from", "", "ask the fleet on a ClickHouse server, such as `URL` clickhouse://host/memdiag, in place of a folder")
+	completeAddress(cmd, "from")
+}
+
+// completeAddress offers how an address begins.
+func completeAddress(cmd *cobra.Command, flag string) {
+	// It fails where there is no such flag, or twice: a defect that its test finds.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions([]string{clickhouse.Scheme}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+}
+
+// server is the address that a flag has.
+func (f *fleetFolder) server(text string) (*clickhouse.Address, error) {
+	return clickhouse.Parse(text, f.env.getenv)
+}
+
+// place is where the fleet is that a command asks.
+func (f *fleetFolder) place() string {
+	if f.from == "" {
+		return f.folder()
+	}
+	a, err := f.server(f.from)
+	if err != nil {
+		return ""
+	}
+	return a.String()
+}
+
+func toFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "to", "", "the `URL` of the server, such as clickhouse://host:8123/memdiag")
+	completeAddress(cmd, "to")
+}
+
+const aboutAddress = `The address is clickhouse://USER@HOST:PORT/DATABASE, with the port for HTTP. By default
+the port is 8123, or 8443 with ?secure=true, and the database memdiag. The variables
+CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks.`
+
+func newFleetInitCommand(f *fleetFolder) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "init --to URL",
+		Short: "make the tables of a fleet on a ClickHouse server or cluster",
+		Long: `Makes a database, the fleet's tables in it, and a view of each for queries. What is
+there stays; columns that an older memdiag did not know are added.
+
+` + aboutAddress + `
+For a cluster name all its servers, and by ?cluster= what remote_servers in their
+configuration calls it. Rows of a run then lie on one of its shards.`,
+		Example: `  memdiag fleet init --to clickhouse://db.example.com/memdiag
+  memdiag fleet init --to 'clickhouse://db1,db2,db3/memdiag?cluster=three'`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return usagef(cmd, "--to names the server")
+			}
+			a, err := f.server(to)
+			if err != nil {
+				return fleetError(err)
+			}
+			_, err = awaited(f.env, noNews, func() (bool, error) { return true, fleet.InitServer(f.ctx, a) })
+			if err != nil {
+				return fleetError(err)
+			}
+			f.env.talk.say("the tables are in %s", a)
+			f.env.talk.next("fleet push --to " + shellQuote(a.String()))
+			return nil
+		},
+	}
+	toFlag(cmd, &to)
+	return cmd
+}
+
+func newFleetPushCommand(f *fleetFolder) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "push --to URL",
+		Short: "copy to a ClickHouse server what its tables lack of the fleet",
+		Long: `Inserts the runs of the fleet's folder that the server does not have, or has an earlier
+state of. A run counts when all of it is there: what a push that was cut off left
+counts nowhere, and the next push sends that run again. Nothing counts twice.
+
+` + aboutAddress + ` Of several hosts
+the first that answers is taken.`,
+		Example: `  memdiag fleet push --to clickhouse://db.example.com/memdiag
+  memdiag fleet push --fleet /shared/fleet --to 'clickhouse://db1,db2/memdiag?cluster=three'`,
+		Args: takes(0, 0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return usagef(cmd, "--to names the server")
+			}
+			a, err := f.server(to)
+			if err != nil {
+				return fleetError(err)
+			}
+			began := time.Now()
+			pushed, err := awaited(f.env, noNews, func() (fleet.Pushed, error) {
+				return fleet.Push(f.ctx, f.folder(), a, func(done, of int) { f.env.talk.progress("pushed %d of %d runs", done, of) })
+			})
+			f.env.talk.clear()
+			if err != nil {
+				if !errors.As(err, new(*fleet.MovedError)) && pushed.Runs > 0 {
+					f.env.talk.say("%d runs were pushed", pushed.Runs)
+				}
+				return fleetError(err)
+			}
+			f.env.talk.say("pushed %d runs to %s in %s; %d were there", pushed.Runs, a, duration(time.Since(began)), pushed.Before)
+			f.env.talk.next("fleet leaks --from " + shellQuote(a.String()))
+			return nil
+		},
+	}
+	toFlag(cmd, &to)
+	return cmd
+}
+
+func (f *fleetFolder) compactServer(to string) error {
+	a, err := f.server(to)
+	if err != nil {
+		return fleetError(err)
+	}
+	n, err := awaited(f.env, noNews, func() (int, error) { return fleet.CompactServer(f.ctx, a, f.env.now()) })
+	if err != nil {
+		return fleetError(err)
+	}
+	f.env.talk.say("the servers delete the rows of %d pushes", n)
+	return nil
+}
