@@ -239,7 +239,7 @@ const Chance = "p = "
 // leakInWords is the leak's shape, and what else it rests on.
 func leakInWords(f *facts, j *Judgement) {
 	h := f.History
-	if f.replaced {
+	if f.replaced || h.Regrows() && !f.steady {
 		j.Shape = BytesOnly
 		j.Because("the number of blocks is constant: they are replaced by larger ones")
 	} else if trend.Accelerates(h.X, h.Blocks) {

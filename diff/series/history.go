@@ -216,6 +216,15 @@ func (h *History) EachStep() bool {
 // at the mark before, at so many that chance does not do that.
 func (h *History) Replaced() bool { return h.Whole.replaced() }
 
+// Regrows reports whether blocks are replaced by larger ones, which at some marks by the clock lie beside them.
+func (h *History) Regrows() bool {
+	p := h.Whole
+	if h.Unit == Second {
+		p.Blocks = lasting(p.Blocks)[:max(0, len(p.Blocks)-stays+1)]
+	}
+	return h.Replaced() || p.replaced()
+}
+
 func (p Points) replaced() bool {
 	i := slices.IndexFunc(p.Blocks, func(n float64) bool { return n > 0 })
 	if i < 0 {

@@ -64,3 +64,23 @@ func TestAStretchOfTimeHasTheUnitThatSuitsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestALargerBlockBesideTheOneThatItReplacesIsNoSecond: torch.cat in a loop, seen by the clock at odd moments, had one block or two.
+func TestALargerBlockBesideTheOneThatItReplacesIsNoSecond(t *testing.T) {
+	for _, c := range []struct {
+		blocks []float64
+		unit   Unit
+		want   bool
+	}{
+		{[]float64{1, 1, 2, 1, 1, 2, 1, 1, 1, 2, 1, 1, 2}, Second, true},
+		{[]float64{1, 1, 2, 1, 1, 2, 1, 1, 1, 2, 1, 1, 2}, Step, false},
+		{[]float64{1, 1, 2, 1, 1, 2, 2, 2, 1, 2, 1, 1, 2}, Second, false},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, Second, false},
+		{[]float64{1, 2}, Second, false},
+	} {
+		h := &History{Unit: c.unit, Whole: Points{Blocks: c.blocks}}
+		if got := h.Regrows(); got != c.want {
+			t.Errorf("%v, by the %s: %v", c.blocks, c.unit, got)
+		}
+	}
+}
