@@ -119,7 +119,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		if a.From == 0 || a.To <= a.From {
 			a.Why = "blocks have a time of birth, but the file does not record when the recording began"
 		} else if span := time.Duration(a.To-a.From) * time.Microsecond; span < shortestRecord {
-			a.Why = fmt.Sprintf("the record covers %s, too short to distinguish a leak from a step's own memory; compare two snapshots of the run", span.Round(time.Millisecond))
+			a.Why = fmt.Sprintf("the record covers %s, too short to distinguish a leak from a step's own memory; compare two snapshots of the run", cmp.Or(span.Round(time.Millisecond), span))
 		}
 	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
 		a.Unit, a.To = "event", s.History.Events

@@ -68,7 +68,7 @@ func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []
 	what = momentTitle(s)
 	if r := m.Refused; r != nil {
 		of = fmt.Sprintf(": %s was asked for, the driver had %s left, %s was live", glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String()))
-		lines = append(lines, "asked for "+askedAt(s, r.Stack), shortfall(r, shapes[m.Device].fragments))
+		lines = append(lines, "asked for "+askedAt(s, r.Stack), shortfall(r, shapes[m.Device].fragments, device.Meters.Active-device.Meters.Allocated))
 		if r.Times > 1 {
 			lines = append(lines, fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
 		}
@@ -115,8 +115,8 @@ func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 	return "at " + whereOf(s.Stacks.Frames(stack), "").text()
 }
 
-// shortfall says by how much a request failed, and what could have been given back for it.
-func shortfall(r *snapshot.Refused, f fragments) string {
+// shortfall says by how much a request failed, and what could have been given back for it: of the cache, and of what is freed and a stream still uses.
+func shortfall(r *snapshot.Refused, f fragments, pending snapshot.Bytes) string {
 	lacked := r.Bytes - r.Free
 	if lacked <= 0 {
 		return "the GPU had enough free memory. A limit on the process refused the request (for example set_per_process_memory_fraction)"
@@ -124,13 +124,16 @@ func shortfall(r *snapshot.Refused, f fragments) string {
 	text := "it lacked " + glue(lacked.String())
 	switch {
 	case f.free == 0:
-		return text + "; no block was cached"
+		text += "; no block was cached"
 	case f.empty >= lacked:
 		text += fmt.Sprintf("; %s lay in %s without a live block", glue(f.empty.String()), count(int64(f.emptySegments), "segment"))
 	case f.free >= r.Bytes:
 		text += fmt.Sprintf("; %s was free between live blocks, the largest piece %s: fragmentation (memdiag explain fragmentation)", glue(f.free.String()), glue(f.largestFree.String()))
 	default:
 		text += fmt.Sprintf("; %s was free in the cache, the largest piece %s", glue(f.free.String()), glue(f.largestFree.String()))
+	}
+	if pending > 0 {
+		text += fmt.Sprintf("; %s had been freed, but a stream still used it", glue(pending.String()))
 	}
 	return text
 }

@@ -34,3 +34,14 @@ func TestARunWhoseMemoryRanOutSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// A block that is freed while another stream uses it is neither live nor in the cache: nothing said that it was in the way.
+func TestARefusedRequestNamesWhatStreamsStillUse(t *testing.T) {
+	r := &snapshot.Refused{Bytes: 9 * snapshot.MiB, Free: snapshot.MiB}
+	if got := shortfall(r, fragments{}, 2*snapshot.MiB); got != "it lacked 8.00\u00a0MiB; no block was cached; 2.00\u00a0MiB had been freed, but a stream still used it" {
+		t.Error(got)
+	}
+	if got := shortfall(r, fragments{free: snapshot.MiB, largestFree: 512}, 0); got != "it lacked 8.00\u00a0MiB; 1.00\u00a0MiB was free in the cache, the largest piece 512\u00a0B" {
+		t.Error(got)
+	}
+}

@@ -117,6 +117,11 @@ func (m *moment) add(event, time int64, o *object) {
 		if address == noAddress || m.grown > maxTotal {
 			return
 		}
+		if i := m.live.find(address); m.live.keys[i] != 0 { // nobody saw its free
+			l := m.live.values[i]
+			m.live.remove(i)
+			m.end(l)
+		}
 		m.grown += int64(size)
 		*m.live.put(address) = lease{address: address, size: size, stack: uint32(o.values[enStack]), event: event, time: time}
 		if m.kind == snapshot.AtPeak && m.grown > m.best {
@@ -154,6 +159,11 @@ func (m *moment) free(address, size uint64) {
 	case l.event == 0 && l.requested == 0 && !m.skips:
 		l.requested = beforeRecord
 	}
+	m.end(l)
+}
+
+// end takes a lease that is over with this event.
+func (m *moment) end(l lease) {
 	m.grown -= int64(l.size)
 	if m.follows() && l.event <= m.event {
 		m.gone = append(m.gone, l)

@@ -238,6 +238,32 @@ func TestMappedPiecesOfASegmentComeAndGo(t *testing.T) {
 	}
 }
 
+// TestAFreeThatIsLostIsNoMemory: what is allocated where another block was shows that this is gone. The peak went to the end of a record in which a
+// program had stopped recording for a while, and a block lost its size to what overlapped it.
+func TestAFreeThatIsLostIsNoMemory(t *testing.T) {
+	const text = `{"segments":[{"device":0,"address":0,"total_size":4096,"blocks":[{"address":0,"size":4096,"requested_size":4096,"state":"active_allocated"}]}],"device_traces":[[
+{"action":"alloc","addr":0,"size":512,"time_us":1},{"action":"alloc","addr":512,"size":2048,"time_us":2},{"action":"free_completed","addr":512,"size":2048,"time_us":3},
+{"action":"alloc","addr":0,"size":1024,"time_us":4},{"action":"alloc","addr":0,"size":1024,"time_us":5},{"action":"alloc","addr":1024,"size":1024,"time_us":6},
+{"action":"alloc","addr":0,"size":4096,"time_us":7}]]}`
+	decode := func(text string, at snapshot.At) *snapshot.Snapshot {
+		s, err := Decode("f", strings.NewReader(text), int64(len(text)), Options{At: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for after, want := range []snapshot.Bytes{512, 2560, 512, 1024, 1024, 2048, 4096} {
+		s := decode(text, snapshot.At{Kind: snapshot.AtTime, Time: time.Duration(after) * time.Microsecond})
+		if got := s.Devices[0].Meters.Requested; got != want {
+			t.Errorf("after event %d: %d, want %d", after+1, got, want)
+		}
+	}
+	if s := decode(strings.Replace(text, `,
+{"action":"alloc","addr":0,"size":4096,"time_us":7}`, "", 1), snapshot.At{Kind: snapshot.AtPeak}); s.Moment.Event != 2 || s.Devices[0].Meters.Requested != 2560 {
+		t.Errorf("the peak is %s at event %d", s.Devices[0].Meters.Requested, s.Moment.Event)
+	}
+}
+
 // TestTheEndOfAStepIsAMoment: steps end where PyTorch's annotations say so.
 func TestTheEndOfAStepIsAMoment(t *testing.T) {
 	const text = `{"segments":[],"device_traces":[[

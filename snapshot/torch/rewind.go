@@ -168,7 +168,23 @@ func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 		}
 		return cmp.Compare(x.event, y.event)
 	})
-	return out
+	return withoutDisplaced(out)
+}
+
+// withoutDisplaced leaves out of blocks by address those that share addresses with a newer one: they were freed, and the record lacks it,
+// as where a program stops the recording for a while.
+func withoutDisplaced(blocks []held) []held {
+	kept := blocks[:0]
+	for _, h := range blocks {
+		for n := len(kept) - 1; n >= 0 && h.address-kept[n].address < uint64(kept[n].bytes()) && kept[n].event < h.event; n-- {
+			kept = kept[:n]
+		}
+		if n := len(kept) - 1; n >= 0 && h.address-kept[n].address < uint64(kept[n].bytes()) && kept[n].event > h.event {
+			continue
+		}
+		kept = append(kept, h)
+	}
+	return kept
 }
 
 // rewind puts the segments and blocks of each device that has a moment as they were then.
