@@ -56,6 +56,17 @@ assert told.contents[path] == "21:4b41b8d8", told.contents
 agent = SimpleNamespace(stopped=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False))
 code = _code.Code(agent)
 
+# At exit the module __main__ has no file any more.
+os.utime(__file__, (1, 1))
+code.begin()
+code.end()
+script = __file__
+del __file__
+code.read()
+assert script in code.contents, code.contents
+__file__ = script
+code = _code.Code(agent)
+
 def called():
     return 1  # 1
 

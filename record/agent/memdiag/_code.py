@@ -59,9 +59,11 @@ class Code:
         self.own = {}  # by code object's id: the object, and the lines seen in this step; None for what is not the program's
         self.seen = {}  # by file and function: in how many steps each line was seen, counted from its first
         self.texts, self.contents, self.modules = {}, {}, 0
+        self.script = None  # its file, which the module __main__ no longer has at exit
 
     def begin(self):
         """Watches what runs in this thread up to the next call of end."""
+        self.script = self.script or file_of(sys.modules.get("__main__"))
         most = ALLOWANCE + A_SECOND * self.agent.elapsed()
         if self.on or self.spent >= most or sys.gettrace() is not None or compiles() or _tracemalloc.is_tracing() and not self.agent.heap.tracing:
             return
@@ -146,11 +148,8 @@ class Code:
         for module in list(sys.modules.values()):
             if work() - began > READING or len(self.texts) >= FILES:
                 return
-            if not isinstance(module, types.ModuleType):
-                continue
-            known = object.__getattribute__(module, "__dict__")
-            file = known.get("__file__")
-            if type(file) is not str or file in self.texts or not file.endswith(".py") or not is_programs_file(file) or file.startswith(HERE):
+            file = file_of(module) or module is sys.modules.get("__main__") and self.script
+            if not file or file in self.texts or not file.endswith(".py") or not is_programs_file(file) or file.startswith(HERE):
                 continue
             try:
                 if os.stat(file).st_mtime > BEGUN:
@@ -158,11 +157,17 @@ class Code:
                 functions = {}
                 with open(file, "rb") as f:
                     text = f.read()
-                collect(code_of(file, known.get("__spec__"), text), functions)
+                collect(code_of(file, object.__getattribute__(module, "__dict__").get("__spec__"), text), functions)
             except (OSError, SyntaxError, ValueError, ImportError):
                 continue
             if len(functions) <= FUNCTIONS:
                 self.texts[file], self.contents[file] = functions, "%d:%08x" % (len(text), zlib.crc32(text))
+
+
+def file_of(module):
+    """None for what is no module, and for one without a file."""
+    file = object.__getattribute__(module, "__dict__").get("__file__") if isinstance(module, types.ModuleType) else None
+    return file if type(file) is str else None
 
 
 def code_of(file, spec, text):
