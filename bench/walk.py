@@ -7,7 +7,7 @@ import gc
 import time
 import types
 
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 
 class Node:
@@ -21,7 +21,7 @@ for i in range(200_000):
 agent = types.SimpleNamespace(step=1, ticks=1, elapsed=lambda: 0.0)
 source = types.SimpleNamespace(module=None, table={})
 print(len(gc.get_objects()), "objects that the collector knows")
-for seconds in (_holders.SECONDS, _holders.WINDOW, 100):
+for seconds in (_walk.SECONDS, _holders.WINDOW, 100):
     search = _holders.Search(agent, source)
     begun = time.process_time()
     search.walk({}, {}, {("no line",): 1}, seconds)

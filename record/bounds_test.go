@@ -7,15 +7,15 @@ import "testing"
 // finds has a walk find Things by the name of what holds them.
 const finds = `
 import re
-from memdiag import _holders, _roots
+from memdiag import _holders, _roots, _walk
 
 class Thing:
     pass
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, re.split(r"[\[{]|(?<=size)", node.path())[0], node)
+            _walk.vote(self.hits, re.split(r"[\[{]|(?<=size)", node.path())[0], node)
 def walk(**more):
     walk = Finds(None, {1: "all"}, {})
     for name, value in more.items():

@@ -7,7 +7,7 @@ import "testing"
 // carried has sums that grow, one that is begun anew, and what has no end: nodes stand in for autograd's.
 const carried = `
 import itertools, types
-from memdiag import _agent, _graph, _holders
+from memdiag import _agent, _graph, _walk
 
 made = itertools.count(1)
 class Storage:
@@ -42,8 +42,8 @@ def step():
     log.tensors = {name: Tensor(end) for name, end in ends.items()}
 step()
 
-place = _holders.Node(_holders.Node(_holders.Node(None, "__main__"), ".log", "variable"), ".tensors", "attribute")
-places = {name: _holders.Node(place, "[%r]" % name) for name in ends}
+place = _walk.Node(_walk.Node(_walk.Node(None, "__main__"), ".log", "variable"), ".tensors", "attribute")
+places = {name: _walk.Node(place, "[%r]" % name) for name in ends}
 table = {}
 agent = types.SimpleNamespace(elapsed=lambda: 9.0)
 source = types.SimpleNamespace(cuda=None, module=types.SimpleNamespace(Tensor=Tensor), table=table, frames=lambda n: [("f", "train.py", n)])
@@ -52,7 +52,7 @@ graphs.found([(p, p.path(), ends[name], 6) for name, p in places.items()])
 def look(what):
     snapshot = _agent.Snapshot()
     table[log.tensors["total"].storage._cdata] = [7, 4, 0, 1, 0]
-    graphs.fill(snapshot, _holders.key_text)
+    graphs.fill(snapshot, _walk.key_text)
     told = [(h["path"][len("__main__.log.tensors"):], h["items"], snapshot.stacks.stacks[h["stack"]] != []) for h in snapshot.holders]
     print(what, *told, *(["of", *snapshot.blocks["count"]] if told else []), graphs.grow())
 
@@ -83,17 +83,17 @@ look("too dear")
 
 # A sum at a place of a list, as a walk finds it: state[0] += loss.
 state = [Tensor(loss()), 1]
-walk = _holders.Walk(types.SimpleNamespace(Tensor=Tensor), {}, {})
+walk = _walk.Walk(types.SimpleNamespace(Tensor=Tensor), {}, {})
 walk.tensor_ = lambda t, node: found.append(node)
 found = []
-walk.visit(state, _holders.Node(_holders.Node(None, "__main__"), ".state", "variable"))
+walk.visit(state, _walk.Node(_walk.Node(None, "__main__"), ".state", "variable"))
 walk.follow()
 graphs = _graph.Graphs(agent, source)
 graphs.found([(found[0], found[0].path(), state[0].grad_fn, 6)])
 for _ in range(2):
     state[0].grad_fn = Node(state[0].grad_fn, loss())
     snapshot = _agent.Snapshot()
-    graphs.fill(snapshot, _holders.key_text)
+    graphs.fill(snapshot, _walk.key_text)
 print("in a list", *((h["path"], h["items"]) for h in snapshot.holders))
 `
 

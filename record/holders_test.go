@@ -15,7 +15,7 @@ import (
 // walked lets the agent's walk find containers, which then grow.
 const walked = `
 import functools, sys, threading
-from memdiag import _holders
+from memdiag import _walk
 from memdiag._length import length
 
 class Box:
@@ -66,11 +66,11 @@ def fails():
         failed = e
 [fails() for _ in range(4)]
 
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, node.label, node)
+            _walk.vote(self.hits, node.label, node)
             nodes.update((id(c), c) for c in node.containers())
 
 def outer():
@@ -91,7 +91,7 @@ def outer():
     [cached(i) for i in range(9)]
     for path in sorted(places):
         try:
-            print(path, places[path].items, length(places[path], _holders.key_text))
+            print(path, places[path].items, length(places[path], _walk.key_text))
         except LookupError:
             print(path, "is not reached")
     for label in ".value", ".batch":
@@ -129,7 +129,7 @@ __main__.failed.__cause__… chain 4
 
 // layered has what grows in several containers at once.
 const layered = `
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 class Thing:
     pass
@@ -146,11 +146,11 @@ def batches():
     while True:
         yield done
 
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, node.path().replace("<locals>.", "").split(".")[1].split("[")[0].split("_")[0], node)
+            _walk.vote(self.hits, node.path().replace("<locals>.", "").split(".")[1].split("[")[0].split("_")[0], node)
 
 for rows in batches():
     walk = Finds(None, {1: "all"}, {})
@@ -181,7 +181,7 @@ list batches.<locals>.done 2
 
 // module has parts in the dictionaries of an nn.Module's.
 const module = `
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 class Thing:
     pass
@@ -193,11 +193,11 @@ net._modules["bank"]._buffers.update(("proto_%d" % i, Thing()) for i in range(60
 net._modules["norm"]._buffers.update(mean=Thing(), var=1, steps=2)
 net._modules["log"].rows = [Thing(), Thing()]
 
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, node.label.rstrip("0123456789"), node)
+            _walk.vote(self.hits, node.label.rstrip("0123456789"), node)
 
 walk = Finds(None, {1: "all"}, {})
 walk.run(60)
@@ -220,7 +220,7 @@ list __main__.net.log.rows 2 2 3
 // keys has what grows as the keys of a dictionary, and in it.
 const keys = `
 import collections, tracemalloc
-from memdiag import _holders
+from memdiag import _walk
 
 tracemalloc.start(8)
 counts, log = {}, []
@@ -230,11 +230,11 @@ for i in range(6000):
     log.append(1000.5 + i)
 lines = collections.Counter(stack for _, _, stack, _ in tracemalloc._get_traces())
 lines = {stack: n for stack, n in lines.items() if stack[0][1] in (8, 10)}
-walk = _holders.Walk(None, {}, lines)
+walk = _walk.Walk(None, {}, lines)
 walk.run(60)
 for stack, votes in sorted(walk.line_hits.items()):
     path, kind, items, _ = votes.holder()
-    print(kind, path, items, "enough" if votes.total >= _holders.LINES_COVERAGE * lines[stack] else "too few")
+    print(kind, path, items, "enough" if votes.total >= _walk.LINES_COVERAGE * lines[stack] else "too few")
 `
 
 func TestKeysOfALargeDictionaryStandForAllOfThem(t *testing.T) {
@@ -245,7 +245,7 @@ func TestKeysOfALargeDictionaryStandForAllOfThem(t *testing.T) {
 // round has a window see less than one round of a loop, which keeps the list that a variable still has.
 const round = `
 import _tracemalloc, collections
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 def work():
     kept = []
@@ -256,7 +256,7 @@ def work():
         kept.append(made)
     lines = collections.Counter(stack for _, _, stack, _ in _tracemalloc._get_traces())
     lines = dict(lines.most_common(1))
-    walk = _holders.Walk(None, {}, lines, items=_holders.NEW)
+    walk = _walk.Walk(None, {}, lines, items=_walk.NEW)
     walk.run(60)
     for votes in walk.line_hits.values():
         print(*votes.holder(1)[:3])
@@ -271,7 +271,7 @@ func TestInAWindowANewListInAVariableIsNotWhatGrows(t *testing.T) {
 // tensors stand in for PyTorch's.
 const tensors = `
 import functools, types, weakref
-from memdiag import _agent, _holders
+from memdiag import _agent, _holders, _walk
 
 class Storage:
     device = types.SimpleNamespace(type="cpu")
@@ -543,7 +543,7 @@ for _ in range(2999):
 state = Tensor(grad_fn=functions[-1])
 wanted = {f._saved_self.storage._cdata: 7 for f in functions[:1500]}
 del functions
-walk = _holders.Walk(torch, wanted, {}, saved="_saved_")
+walk = _walk.Walk(torch, wanted, {}, saved="_saved_")
 walk.run(30)
 for site, (path, kind, _, _) in walk.graph_hits.items():
     print(site, kind, path, site in walk.in_graph)
@@ -559,7 +559,7 @@ func TestAGraphIsReadBeyondStepsThatWereNotWatched(t *testing.T) {
 const nameless = `
 import atexit, ctypes, gc, tracemalloc, types
 import _tracemalloc
-from memdiag import _holders
+from memdiag import _holders, _walk
 tracemalloc.start(1)
 class Thing:
     __slots__ = ()  # else 3.11 does not tell where one was made
@@ -574,7 +574,7 @@ def lose(n):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(Thing()))
 def held():
     things = [t for t in gc.get_objects() if type(t) is Thing]
-    lines = {_holders.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
+    lines = {_walk.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
     del things
     search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
                                          heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
@@ -610,7 +610,7 @@ func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
 // tables has lines that make no objects, and a set that a walk sees only a part of.
 const tables = `
 import _tracemalloc, tracemalloc, types
-from memdiag import _holders
+from memdiag import _holders, _walk
 class Pair:
     __slots__ = ("first",)
 buffer, pairs = [], {Pair() for _ in range(5000)}
@@ -620,14 +620,14 @@ def grow():
     for _ in range(3):
         pairs.add(Pair())
 grow()
-lines = {_holders.shortened(trace[2]): 3 for trace in _tracemalloc._get_traces() if trace[2][0][0] == __file__}
+lines = {_walk.shortened(trace[2]): 3 for trace in _tracemalloc._get_traces() if trace[2][0][0] == __file__}
 search = _holders.Search(None, None)
 search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
                                      heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
 search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
 for stack, n in lines.items():
-    search.walk({}, {}, {stack: n}, 30, _holders.NEW)
-print(_holders.NAMELESS in [path for _, (path, *_) in search.lines.values()])
+    search.walk({}, {}, {stack: n}, 30, _walk.NEW)
+print(_walk.NAMELESS in [path for _, (path, *_) in search.lines.values()])
 `
 
 // A list that a variable has became longer, and no name was said to lead to it: what the line had made was its table.
@@ -638,7 +638,7 @@ func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
 
 // folds has a list of models; a variable also holds the last one.
 const folds = `
-from memdiag import _holders
+from memdiag import _walk
 class Thing:
     pass
 models = []
@@ -646,11 +646,11 @@ for _ in range(6):
     model = Thing()
     model.parts = {"weight": Thing(), "bias": 0}
     models.append((model, 0))
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing and node.label == "['weight']":
-            _holders.vote(self.hits, "weights", node)
+            _walk.vote(self.hits, "weights", node)
 walk = Finds(None, {n: "weights" for n in range(6)}, {})
 walk.run(60)
 path, kind, items, nodes = walk.hits["weights"].holder()
@@ -666,7 +666,7 @@ func TestAListHoldsAlsoWhatAVariableHasOfIt(t *testing.T) {
 // passing has a variable that has another container in each step, as long as the last one's.
 const passing = `
 import types
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 class Thing:
     pass
@@ -677,11 +677,11 @@ def step():
     kept.append(out)
     history = history + [Thing()]
 
-class Finds(_holders.Walk):
+class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _holders.vote(self.hits, "history" if ".history" in node.path() else "newest" if id(obj) in newest else "older", node)
+            _walk.vote(self.hits, "history" if ".history" in node.path() else "newest" if id(obj) in newest else "older", node)
 
 def found(name, outs=()):
     global newest

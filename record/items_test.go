@@ -97,7 +97,7 @@ False False False True False
 // lines has containers become longer in the program's own code, in what it calls, and in a function that returns.
 const lines = `
 import functools, sys, types
-from memdiag import _holders, _items, _lines
+from memdiag import _items, _lines, _walk
 
 library = types.ModuleType("figures")
 exec(compile("""
@@ -127,12 +127,12 @@ def work(step):
     except ZeroDivisionError:
         natives.extend("ab")
 
-place = _holders.Node(None, "__main__")
-containers = _items.Containers(lambda *_: 0, _holders.key_text)
+place = _walk.Node(None, "__main__")
+containers = _items.Containers(lambda *_: 0, _walk.key_text)
 agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False)
-lines = _lines.Lines(agent, containers, _holders.key_text)
-containers.follow([(_holders.Node(place, "." + name, "variable"), globals()[name], True) for name in ("rows", "natives", "late")])
-containers.follow([(_holders.Node(_holders.Node(None, "figures"), ".figs", "variable"), library.figs, False)])
+lines = _lines.Lines(agent, containers, _walk.key_text)
+containers.follow([(_walk.Node(place, "." + name, "variable"), globals()[name], True) for name in ("rows", "natives", "late")])
+containers.follow([(_walk.Node(_walk.Node(None, "figures"), ".figs", "variable"), library.figs, False)])
 for c in containers.kept:
     c.grown = True
 for step in range(4):
@@ -172,12 +172,12 @@ None None [] None
 // within has the watch end while Python calls it for a line, whose function has variables.
 const within = `
 import sys, types
-from memdiag import _holders, _items, _lines
+from memdiag import _items, _lines, _walk
 
 rows = []
-containers = _items.Containers(lambda *_: 0, _holders.key_text)
-lines = _lines.Lines(types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False), containers, _holders.key_text)
-containers.follow([(_holders.Node(_holders.Node(None, "__main__"), ".rows", "variable"), rows, True)])
+containers = _items.Containers(lambda *_: 0, _walk.key_text)
+lines = _lines.Lines(types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False), containers, _walk.key_text)
+containers.follow([(_walk.Node(_walk.Node(None, "__main__"), ".rows", "variable"), rows, True)])
 
 def work():
     value = 41

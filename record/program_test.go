@@ -11,7 +11,7 @@ import (
 // late has handlers of signals that raise errors, in a call of the agent's, in a walk and in a census.
 const late = `
 import functools, gc, signal, types
-from memdiag import _census, _holders
+from memdiag import _census, _walk
 from memdiag._agent import Agent
 
 class Late(Exception): pass
@@ -27,7 +27,7 @@ class Tensor:
 tensors = [Tensor()]
 torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor))
 def walk():
-    walk = _holders.Walk(None, {1: "site"}, {})
+    walk = _walk.Walk(None, {1: "site"}, {})
     walk.visit = interrupt
     walk.run()
 a = Agent({"dir": ".", "rank": -1})

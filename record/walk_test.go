@@ -10,14 +10,14 @@ import (
 // that the walk left would keep it, and be told as a leak of the program's.
 const lets = `
 import gc, weakref
-from memdiag import _holders
+from memdiag import _walk
 
 class Thing:
     pass
 
 def step():
     own = Thing()
-    _holders.Walk(None, {1: "all"}, {}).run()
+    _walk.Walk(None, {1: "all"}, {}).run()
     return weakref.ref(own)
 
 gc.disable()
@@ -32,7 +32,7 @@ func TestAWalkKeepsNothingOfTheFunctionsThatRun(t *testing.T) {
 // switches has a thread of the program's switch the collector off during a walk of another one.
 const switches = `
 import gc, threading, types
-from memdiag import _holders
+from memdiag import _holders, _walk
 
 def visit(self, obj, node):
     if not looked.is_set():
@@ -43,7 +43,7 @@ def work():
     print(gc.isenabled())
     gc.disable()
     looked.set()
-_holders.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
+_walk.Walk.visit, walks, looked, kept = visit, threading.Event(), threading.Event(), [[]]
 thread = threading.Thread(target=work)
 thread.start()
 agent = types.SimpleNamespace(jax=types.SimpleNamespace(array=lambda: None), ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
@@ -60,7 +60,7 @@ func TestAWalkLeavesTheCollectorToThreadsThatRunMeanwhile(t *testing.T) {
 // fills has a thread fill a tuple while a walk looks at what it found among all objects.
 const fills = `
 import threading
-from memdiag import _holders
+from memdiag import _walk
 
 def items():
     begun.set()
@@ -74,11 +74,11 @@ def fill():
 def frame(self, frame, node):
     found.set()
     filled.wait()
-_holders.Walk.frame, begun, found, filled = frame, threading.Event(), threading.Event(), threading.Event()
+_walk.Walk.frame, begun, found, filled = frame, threading.Event(), threading.Event(), threading.Event()
 thread = threading.Thread(target=fill)
 thread.start()
 begun.wait()
-_holders.Walk(None, {1: "site"}, {}).suspended()
+_walk.Walk(None, {1: "site"}, {}).suspended()
 thread.join()
 `
 
@@ -90,7 +90,7 @@ func TestAWalkHoldsNoTupleThatAThreadStillFills(t *testing.T) {
 // asks has objects, classes, keys and a module that remember what they were asked.
 const asks = `
 import collections, importlib.util, sys, types
-from memdiag import _holders, _names
+from memdiag import _names, _walk
 
 asked = collections.Counter()
 def answers(what, answer):
@@ -122,7 +122,7 @@ thing = Object()
 things = thing, ndarray(), [List([[1]])], Dict(a=[1]), {Key(): 1, Key(): [2]}, {Object: 1}, Object, ndarray
 globals()[Name("named")] = last = [3]
 asked.clear()
-walk = _holders.Walk(None, {1: "site"}, {})
+walk = _walk.Walk(None, {1: "site"}, {})
 walk.run(60)
 names = _names.Names()
 print(names.of(__file__, answers.__code__.co_firstlineno), id(last) in walk.seen, walk.cut, dict(asked))
@@ -249,7 +249,7 @@ func TestWhatIsInTheMiddleOfALongContainerIsFound(t *testing.T) {
 import collections
 for kept in [Tensor() for _ in range(5000)], collections.deque(Tensor() for _ in range(5000)), {i: Tensor() for i in range(5000)}:
     wanted = {t.storage._cdata: 0 for t in list(kept.values() if type(kept) is dict else kept)[1000:4000]}
-    walk = _holders.Walk(torch, wanted, {})
+    walk = _walk.Walk(torch, wanted, {})
     walk.run(9)
     path, kind, items, _ = walk.hits[0].holder(len(wanted))
     print(walk.covered(), path, kind, items)

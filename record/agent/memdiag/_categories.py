@@ -13,7 +13,7 @@ from weakref import ref
 from . import _census
 from ._agent import work
 from ._handlers import raised
-from ._holders import ATOMS, BASES, once
+from ._walk import ATOMS, BASES, once
 from ._length import dict_of, own
 from ._roots import Roots
 from ._samples import some, some_items

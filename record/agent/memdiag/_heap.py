@@ -70,8 +70,6 @@ class Heap:
     def start(self):
         if self.wanted == "on" and not self.windowed():
             self.trace()
-        if self.wanted == "off":
-            self.agent.note("Python's heap is not recorded (--python-heap off): of its growth only the process's total is known")
 
     def stop(self):
         # Tracing that the program asked for, or uses, is its own.

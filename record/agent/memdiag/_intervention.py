@@ -13,7 +13,7 @@ import time
 from ._agent import work
 from ._census import unasked
 from ._handlers import raised
-from ._holders import Walk, key_text
+from ._walk import Walk, key_text
 from ._length import attribute, dict_of, lru_cache_wrapper, members, mro, own, reach
 from ._roots import Registries
 from ._switches import Switches

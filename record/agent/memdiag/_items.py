@@ -102,8 +102,8 @@ def described(c):
     if type(c) is lru_cache_wrapper:
         about = c.cache_info()
         return "cache", about.currsize, about.maxsize or 0
-    if type(c) in BUFFERS:
-        kind, room = BUFFERS[type(c)]
+    if id(type(c)) in BUFFERS:
+        kind, room = BUFFERS[id(type(c))]
         return kind, room(c), 0
     kind = next((LISTS[base] for base in LISTS if issubclass(type(c), base)), "dict")
     return kind, len(c), kind == "deque" and maxlen(c) or 0
@@ -111,7 +111,7 @@ def described(c):
 
 def weight(container):
     """Bytes that the newest item of a container takes beside what the one before refers to as well; 0 where that is not known."""
-    if type(container) in BUFFERS:
+    if id(type(container)) in BUFFERS:
         return 1
     seen, size = {id(container)}, 0
     items = newest(container)

@@ -26,7 +26,7 @@ SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", t
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
 # What has no items but bytes: the kind, and what says how many it has room for.
-BUFFERS = {bytearray: ("bytearray", bytearray.__sizeof__), array.array: ("array.array", array.array.__sizeof__), io.BytesIO: ("BytesIO", io.BytesIO.__sizeof__)}
+BUFFERS = {id(t): (name, t.__sizeof__) for t, name in ((bytearray, "bytearray"), (array.array, "array.array"), (io.BytesIO, "BytesIO"))}
 # The label of the list in which itertools.cycle has what it saw.
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.
@@ -56,8 +56,8 @@ def length(node, key_text):
                     node.bound = 0  # no place was kept for what comes
                 return taken(obj) if node.bound else base.__len__(obj)
             return base.__len__(obj)
-    if t in BUFFERS:
-        return BUFFERS[t][1](obj)
+    if id(t) in BUFFERS:
+        return BUFFERS[id(t)][1](obj)
     raise LookupError("no container")
 
 

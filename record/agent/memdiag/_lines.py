@@ -141,8 +141,8 @@ def length(obj):
     """The items of a container, asked for without calling the program's code."""
     if type(obj) is lru_cache_wrapper:
         return obj.cache_info().currsize
-    if type(obj) in BUFFERS:
-        return BUFFERS[type(obj)][1](obj)
+    if id(type(obj)) in BUFFERS:
+        return BUFFERS[id(type(obj))][1](obj)
     return next(base for base in (dict, *LISTS) if issubclass(type(obj), base)).__len__(obj)
 
 
