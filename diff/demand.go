@@ -58,7 +58,7 @@ const (
 	ahead = 2
 )
 
-// Demand tells for each device with marked peaks how these depend on the input, in the phase with the highest.
+// Demand tells for each device with marked peaks how these depend on the input, in the phase with the highest of those in which it varies.
 func (r *Result) Demand() []Demand {
 	if r.run == nil {
 		return nil
@@ -78,12 +78,14 @@ func (r *Result) Demand() []Demand {
 			reached[k] = make(map[Input]float64)
 		}
 		reached[k][Input{p.Batch, p.Length}] = float64(p.Bytes) // later ones are higher
-		highest[k.device] = k                                   // so that the last is of the phase with the highest
+		if len(reached[k]) > 1 {
+			highest[k.device] = k // the last is of the phase with the highest
+		}
 	}
 	var out []Demand
 	for _, d := range r.Last.Devices {
 		k, ok := highest[kindIndex{d.Kind, d.Index}]
-		if ok && len(reached[k]) > 1 {
+		if ok {
 			out = append(out, demand(d, k.phase, reached[k]))
 		}
 	}

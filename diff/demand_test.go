@@ -81,7 +81,8 @@ func TestTheHighestPhaseTellsOfADevice(t *testing.T) {
 	for i := range eval {
 		eval[i].Phase = "eval"
 	}
-	if d := demandOf(t, 0, append(eval, peaks...)...); d.Phase != "train" || d.Sizes != 5 || d.Why != "" {
+	export := snapshot.Peak{Phase: "export", Batch: 1, Bytes: 1 << 40}
+	if d := demandOf(t, 0, append(append(eval, peaks...), export)...); d.Phase != "train" || d.Sizes != 5 || d.Why != "" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -460,8 +460,23 @@ func testTies(t *testing.T, ctx context.Context, dir string, run func(...string)
 
 func testHostileNames(t *testing.T, ctx context.Context, dir string, run func(...string)) {
 	files := hostileRun(t, dir, 1<<20)
-	for _, output := range []string{"report.html", "flame.svg"} {
+	frames := []any{map[string]any{"name": attack, "filename": attack, "line": 7}}
+	record, err := json.Marshal(map[string]any{"segments": []any{}, "device_traces": []any{[]any{
+		map[string]any{"action": "alloc", "addr": 1 << 20, "size": 1 << 20, "time_us": 1_750_000_000_000_000, "frames": frames},
+		map[string]any{"action": "oom", "addr": 0, "size": 1 << 30, "time_us": 1_750_000_000_000_001, "frames": frames},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hostile.json"), record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, output := range []string{"report.html", "flame.svg", "timeline.html"} {
 		t.Run(output, func(t *testing.T) {
+			files := files
+			if output == "timeline.html" {
+				files = []string{"hostile.json"}
+			}
 			run(append([]string{strings.TrimSuffix(output, filepath.Ext(output)), "-o", output}, files...)...)
 			text, err := os.ReadFile(filepath.Join(dir, output))
 			if err != nil {
@@ -477,7 +492,11 @@ func testHostileNames(t *testing.T, ctx context.Context, dir string, run func(..
 			b.slash()
 			b.do(chromedp.KeyEvent("hostile"))
 			b.want("document.querySelectorAll('.hit').length > 0", "true")
+			b.do(chromedp.Evaluate("document.querySelector('.flame .box.hit').dispatchEvent(new MouseEvent('click', {bubbles: true, shiftKey: true}))", nil))
+			b.holds("document.querySelector('.sandwich .middle title').textContent", "window.hostile=1")
+			b.do(chromedp.Evaluate("document.querySelectorAll('.sandwich .box').forEach(g => g.dispatchEvent(new MouseEvent('mouseenter')))", nil))
 			b.want("window.hostile", "undefined")
+			b.want("document.querySelectorAll('#hostile, img').length", "0")
 		})
 	}
 }
