@@ -105,7 +105,10 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 
 // openAt reads a snapshot. Of a run it reads the last one, or for --at oom the one that recorded the out-of-memory error.
 func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, string, error) {
-	if at.at.Kind == snapshot.AtOOM && !isSnapshot(name) {
+	switch {
+	case at.at != (snapshot.At{}) && isSnapshot(name):
+		return env.openSnapshotAt(name, at.at) // without reading its end first
+	case at.at.Kind == snapshot.AtOOM:
 		return env.openOfRun(name, "memory ran out in %s; %s has the record of it", files.Opener.OpenOutOfMemory)
 	}
 	s, path, err := env.openLast(name)
