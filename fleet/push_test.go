@@ -65,7 +65,7 @@ func (c *cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *cutting) pass(w http.ResponseWriter, r *http.Request, body []byte) {
-	answer, err := http.Post("http://"+c.to.http+"/?"+r.URL.RawQuery, "", bytes.NewReader(body)) //nolint:noctx // of this machine
+	answer, err := http.Post("http://"+c.to.http+"/?"+r.URL.RawQuery, "", bytes.NewReader(body))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -100,7 +100,7 @@ func (c *cutting) begin(table string, r *http.Request, body []byte) {
 
 // rows counts what a server itself stores of a table.
 func (s *clickhouseServer) rows(table string) (n int) {
-	answer, err := http.Post("http://"+s.http, "", strings.NewReader("SELECT count() FROM fleet."+table+"_stored")) //nolint:noctx // of this machine
+	answer, err := http.Post("http://"+s.http, "", strings.NewReader("SELECT count() FROM fleet."+table+"_stored"))
 	if err != nil {
 		s.t.Error(err)
 		return 0
@@ -320,7 +320,7 @@ func TestTheQueriesOfTheDocsRunOnServers(t *testing.T) {
 		pushed(t, dir, a, Pushed{4, 0})
 		rows = make(map[int]string)
 		for i, query := range queries {
-			answer, err := http.Post("http://"+host, "", strings.NewReader(strings.TrimRight(query, ";\n")+" FORMAT TSV")) //nolint:noctx // of this machine
+			answer, err := http.Post("http://"+host, "", strings.NewReader(strings.TrimRight(query, ";\n")+" FORMAT TSV"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -134,7 +134,7 @@ func (e *PartError) Error() string {
 
 // Hint is the way out.
 func (e *PartError) Hint() string {
-	return "name all its servers in the address: " + clickhouse.Scheme + "HOST,HOST,HOST/DATABASE?cluster=" + e.Cluster
+	return "name all its servers in the address: '" + clickhouse.Scheme + "HOST,HOST,HOST/DATABASE?cluster=" + e.Cluster + "'"
 }
 
 // TakenError is a table of somebody else's.
@@ -315,8 +315,11 @@ func openServer(ctx context.Context, a *clickhouse.Address) (*server, error) {
 	if !found {
 		return nil, &NoServerFleetError{a}
 	}
+	if err := s.checkVersion(version); err != nil {
+		return nil, err
+	}
 	s.cluster = cluster
-	return s, s.checkVersion(version)
+	return s, nil
 }
 
 // NoServerFleetError is a database without a fleet.
@@ -328,5 +331,5 @@ func (e *NoServerFleetError) Error() string {
 
 // Hint is the way out.
 func (e *NoServerFleetError) Hint() string {
-	return "memdiag fleet init --to " + e.Address.String() + " makes its tables; memdiag fleet push --to fills them"
+	return "memdiag fleet init --to '" + e.Address.String() + "' makes its tables; memdiag fleet push --to fills them"
 }

@@ -82,20 +82,24 @@ func startServers(t *testing.T, n int) []*clickhouseServer {
 // freePorts are ports that nobody listened at a moment ago.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
+	var all []net.Listener
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = l.Close() }()
+		all = append(all, l)
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	for _, l := range all {
+		_ = l.Close() // all at once, so that no port is given twice
 	}
 	return ports
 }
 
 func (s *clickhouseServer) start(program string) {
 	s.t.Helper()
-	s.command = exec.Command(program, "--config-file="+filepath.Join(s.dir, "config.xml")) //nolint:usetesting // it is killed at the end of the test, not of a context
+	s.command = exec.Command(program, "--config-file="+filepath.Join(s.dir, "config.xml"))
 	if err := s.command.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -120,7 +124,7 @@ func (s *clickhouseServer) again() {
 func (s *clickhouseServer) await() {
 	s.t.Helper()
 	for range 600 {
-		if answer, err := http.Get("http://" + s.http + "/ping"); err == nil { //nolint:noctx // of this machine
+		if answer, err := http.Get("http://" + s.http + "/ping"); err == nil {
 			_ = answer.Body.Close()
 			return
 		}

@@ -135,6 +135,10 @@ func (f *fleetFolder) compactServer(to string) error {
 	if err != nil {
 		return fleetError(err)
 	}
+	if n == 0 {
+		f.env.talk.say("there is nothing to delete")
+		return nil
+	}
 	f.env.talk.say("the servers delete the rows of %d pushes", n)
 	return nil
 }

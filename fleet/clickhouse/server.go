@@ -54,7 +54,7 @@ func (e *Error) Hint() string {
 		return "its tables are older than this memdiag; memdiag fleet init --to adds what they lack"
 	case 170, 701:
 		return "?cluster= names one of remote_servers in the server's configuration"
-	case 497:
+	case 164, 497:
 		return "the user needs the rights to create tables, views and functions, to insert and to select"
 	case 0:
 		return "the port must be the one for HTTP, 8123 unless it was changed, or 8443 with ?secure=true"
@@ -83,7 +83,7 @@ func (e *DownError) Unwrap() error { return e.Err }
 
 // Hint is the way out.
 func (e *DownError) Hint() string {
-	return "start it, or name another one; then give the command again: nothing is lost, and nothing counts twice"
+	return "see that it runs, and that the port is the one for HTTP; then give the command again: nothing is lost, and nothing counts twice"
 }
 
 const patient = 10 * time.Second // for a connection and a first answer
@@ -198,7 +198,11 @@ func (i *Insert) Close() error {
 	if i.body == nil {
 		return nil
 	}
-	_ = i.body.Close()
+	return i.end(io.EOF)
+}
+
+func (i *Insert) end(how error) error {
+	_ = i.body.CloseWithError(how) // which never fails
 	i.body = nil
 	return <-i.done
 }
@@ -206,9 +210,7 @@ func (i *Insert) Close() error {
 // Abort ends it without.
 func (i *Insert) Abort() {
 	if i.body != nil {
-		_ = i.body.CloseWithError(context.Canceled)
-		i.body = nil
-		<-i.done
+		_ = i.end(context.Canceled) // who aborts knows why
 	}
 }
 
