@@ -115,7 +115,7 @@ const mostFrames = 1000
 // nothing is held against the rest of the run: a run has thousands of such sites.
 func (r *Result) evidence(f *Finding) *cause.Evidence {
 	open := f.Verdict == Leak || f.Verdict == Inconclusive
-	e := &cause.Evidence{Leaking: open, Settled: f.Verdict == Bounded, Shape: cause.Shape(f.Shape), Graph: f.graph && f.Owners() == 0, Nodes: f.nodesBehind()}
+	e := &cause.Evidence{Leaking: open, Settled: f.Verdict == Bounded, Shape: cause.Shape(f.Shape), Graph: f.graph && f.Owners() == 0, Nodes: f.nodesBehind(), Native: f.native}
 	for _, row := range f.Rows {
 		g, frames := row.Growth(), row.Frames[:min(len(row.Frames), mostFrames)]
 		s := cause.Site{

@@ -47,11 +47,17 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 	r.Findings = kept
 }
 
-// join adds a finding's rows to another's.
+// join adds a finding's rows to another's. The first row tells the line: it is one of the program's if either has one, and not a
+// thread of a library's that receives what the program asked for.
 func (r *Result) join(lead, f *Finding) {
-	lead.Rows = append(lead.Rows, f.Rows...)
-	r.measure(lead)
 	reason := fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(f))
+	if lead.Headline < 0 && f.Headline >= 0 {
+		reason = fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(lead))
+		lead.Rows, lead.Headline = slices.Concat(f.Rows, lead.Rows), f.Headline
+	} else {
+		lead.Rows = append(lead.Rows, f.Rows...)
+	}
+	r.measure(lead)
 	if !slices.Contains(lead.Reasons, reason) { // several stacks have one line
 		lead.Reasons = append(lead.Reasons, reason)
 	}

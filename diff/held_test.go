@@ -232,3 +232,23 @@ func TestTensorsOfOneCycleAreOneLeak(t *testing.T) {
 		})
 	}
 }
+
+// TestALineOfTheProgramsLeadsWhatAListHolds: a pool's thread receives results that the program's list keeps, and its line, in the
+// standard library, was the leak's.
+func TestALineOfTheProgramsLeadsWhatAListHolds(t *testing.T) {
+	run := program{
+		{stack: "[recv:251]", every: 1, size: 4096, holder: "main.pending", kind: "list"},
+		{stack: "jobs:23 main:45", every: 2, size: 512, holder: "main.pending", kind: "list"},
+	}.run(100, 10)
+	for _, s := range run.Snapshots {
+		s.Devices[0].Kind = snapshot.PythonHeap
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Findings[0]
+	if r.Leaks() != 1 || len(f.Rows) != 2 || f.Headline < 0 || f.Rows[0].Frames[0].Line != 23 {
+		t.Errorf("%d leaks, %d rows, line %d of %+v", r.Leaks(), len(f.Rows), f.Headline, f.Rows[0].Frames)
+	}
+}

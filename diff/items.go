@@ -220,6 +220,7 @@ func (r *Result) nameNative() {
 	f := &r.Findings[at]
 	_, rest := r.Series.Unrecorded()
 	if onLanguageHeap(f.Rows) && unheld(f) && f.Rate.Unit == e.Rate.Unit && r.proportional(r.bytesOf(f), rest) {
+		f.native = true
 		f.Reasons = append(f.Reasons, fmt.Sprintf("the process's own memory grows in proportion, by another %s a %s: native code that this line calls may hold both",
 			snapshot.FormatBytes(e.Rate.Bytes.Value), e.Rate.Unit))
 	}

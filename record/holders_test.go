@@ -713,3 +713,49 @@ True False 0 [('__main__', '.out')]
 list __main__.kept 10
 `)
 }
+
+// outgrown has walks that are cut short, and that find no more what they found before.
+const outgrown = searches + `
+class Walk:
+    near, kept, graph_hits, array_hits, torch, cut = True, None, {}, {}, None, True
+    def __init__(self, *what):
+        self.sizes, self.hits = {0: size}, {0: types.SimpleNamespace(holder=lambda n: holder, place=None)}
+    def run(self, seconds, counting):
+        print(round(seconds, 1), end=" ")
+    def covered(self):
+        return covers
+    def held_lines(self):
+        return []
+_holders.Walk = Walk
+kept = [Tensor() for _ in range(20)]
+for holder in ("model.keys", "attribute", 0, ()), ("samples", "list", 5, (_walk.Node(None, "samples"),)):
+    s = search(kept)
+    s.budget.left, s.budget.affords = lambda: 0.3, lambda: True
+    s.length = lambda nodes, items: items
+    for size, covers in (5, [0]), (20, []), (21, []), (30, [0]):
+        s.next = 0
+        show(s)
+        print("stays" if s.found else "goes")
+`
+
+// The layers of a cache that the step that runs has were called the holder of all caches that a list kept: the walks were too short
+// to come to that list, and what the first one found stayed.
+func TestWhatHoldsOneOfManyIsForgotten(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, outgrown, `0.1 attribute model.keys 0 of stack 1
+stays
+0.2 attribute model.keys 0 of stack 1
+stays
+0.3 goes
+0.3 attribute model.keys 0 of stack 1
+stays
+0.1 list samples 5 of stack 1
+stays
+0.2 list samples 5 of stack 1 at step 1
+stays
+0.3 list samples 5 of stack 1 at step 1
+stays
+0.3 list samples 5 of stack 1
+stays
+`)
+}

@@ -220,6 +220,7 @@ var allocator = []Cause{
 		clues: []clue{need(anyOf(
 			meter(Host, "the process's own memory grows, and no recorded stack explains it"),
 			unnamed(Least, "object", "no variable of the program was found to lead to them"),
+			beside(Least, "no variable of the program was found to lead to them, and the process's own memory grows in proportion"),
 		))},
 	},
 }

@@ -188,6 +188,16 @@ func unnamed(points int, kind, what string) clue {
 	})
 }
 
+// beside fits if native memory grows with objects that nothing was found to hold.
+func beside(points int, what string) clue {
+	return fixed(points, func(e *Evidence) string {
+		if !e.Native {
+			return ""
+		}
+		return what
+	})
+}
+
 // inGraph fits if sites grow in step as what a graph saves does.
 func inGraph(points int) clue {
 	return fixed(points, func(e *Evidence) string {

@@ -37,6 +37,8 @@ type Evidence struct {
 	Graph bool
 	// Nodes: what holds the sites keeps a graph of autograd's that grows with them.
 	Nodes bool
+	// Native: nothing was found to hold the sites' objects, and the process's own memory grows in proportion.
+	Native bool
 	// Meter is the meter that grew; a finding of a meter has no sites.
 	Meter Meter
 }

@@ -7,6 +7,7 @@ asked for its length at each snapshot, without another.
 import _tracemalloc
 import collections
 import gc
+import math
 import sys
 from _thread import get_ident
 
@@ -28,9 +29,13 @@ from ._windows import DEEP
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
-# The seconds of one in a window, where each object costs more and few are looked for; twice as long each time after
-# one that was cut short, so many times; and so many times as long where stacks are deep, which each allocation of the walk's has, too.
-WINDOW, LONGER, DEEPER = 0.05, 3, 3
+# A walk lasts twice as long each time after one that was cut short: fewer times than this, or in a window as many.
+LONGER = 3
+# The seconds of one in a window, where each object costs more and few are looked for; and so many times as long where stacks are
+# deep, which each allocation of the walk's has, too.
+WINDOW, DEEPER = 0.05, 3
+# Where so many times as many blocks are looked for, what was found to hold them has no container and is not found again, it holds others.
+OUTGROWN = 4
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.6
 # So deep at most lies a container that a variable has by another object in each step.
@@ -46,6 +51,7 @@ class Search:
         self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.sizes = {}  # by stack of tensors, of how many of its blocks what was found holds one or a few; infinite for a container
         self.ways = Ways()  # to what was found of either
         self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
         self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
@@ -57,7 +63,7 @@ class Search:
         self.graphs = Graphs(agent, source)
         self.containers = Containers(self.bound, key_text)
         self.watch = Lines(agent, self.containers, key_text)
-        self.cut, self.cuts = False, 0
+        self.cut, self.cuts, self.shorts = False, 0, 0  # whether the last walk was cut short; and how many were, in windows and outside
         self.registered, self.walked = Registries(), False  # which learn after a walk beyond the program's own names
         self.passing = set()  # variables that have something else in each step, as Node.variable tells them
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
@@ -80,7 +86,9 @@ class Search:
             blocks = self.blocks()
             placed = blocks.growing() if blocks else {}
             if wanted or placed or unseen or lines or unexplained:
-                self.walk(wanted, unseen, lines, placed=placed, counting=unexplained)
+                seconds = SECONDS + (TRACED / 2 if lines else 0)
+                self.walk(wanted, unseen, lines, min(seconds * 2**self.shorts, max(seconds, self.budget.left())), placed=placed, counting=unexplained)
+                self.shorts = min(LONGER - 1, self.shorts + self.cut)
                 self.next = int(moment * AGAIN) + 1
         if (self.walked or unexplained) and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
             self.registered.learn()
@@ -236,8 +244,7 @@ class Search:
             self.unseen = now
         return {size: n for size, n in now.items() if n >= self.unseen[size] + BIRTHS}
 
-    def walk(self, wanted, unseen, lines, seconds=None, items=ITEMS, placed=(), counting=False):
-        seconds = seconds or SECONDS + (TRACED / 2 if lines else 0)
+    def walk(self, wanted, unseen, lines, seconds=SECONDS, items=ITEMS, placed=(), counting=False):
         walk = Walk(self.source.module, wanted, lines, unseen, self.source.table, items, self.source.saved, quiet(self.agent))
         if placed:
             walk.place(self.blocks(), placed)
@@ -266,8 +273,13 @@ class Search:
             for stack, holder in walk.graph_hits.items():
                 self.found[stack] = self.agent.step, holder
             for stack in walk.covered():
-                self.found[stack] = self.agent.step, walk.hits[stack].holder(walk.sizes[stack])
+                holder = walk.hits[stack].holder(walk.sizes[stack])
+                self.found[stack] = self.agent.step, holder
+                self.sizes[stack] = math.inf if holder[3] else walk.sizes[stack]
                 self.ways.found(stack, walk.hits[stack].place)
+            for stack, size in walk.sizes.items():
+                if size > OUTGROWN * self.sizes.get(stack, math.inf):
+                    self.found.pop(stack, None)
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack in walk.held_lines():
                 holder = walk.line_hits[stack].holder(lines[stack])
