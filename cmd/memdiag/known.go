@@ -27,6 +27,9 @@ func (env *environment) library() ([]baseline.LibraryLeak, error) {
 	if name == "" {
 		name = teamsKnown
 	}
+	if info, err := os.Stat(name); env.knownFile == "" && err == nil && !info.Mode().IsRegular() {
+		return nil, badInput(fmt.Errorf("%s: no regular file", name)) // nobody named it, and a pipe would wait for its writer
+	}
 	f, err := os.Open(name) //nolint:gosec // the user's own
 	if errors.Is(err, fs.ErrNotExist) && env.knownFile == "" {
 		return nil, nil
