@@ -16,8 +16,11 @@ import (
 // runs' rows alone; what is asked of all runs is summed up by the server. Queries name the pushes that count: the answer is of one
 // state, whatever is pushed meanwhile.
 
-// mostNamed is how many pushes or leaks a query names: servers take 256 KiB of SQL.
-const mostNamed = 5000
+// Servers take 256 KiB of SQL: a query names so many pushes, or so many bytes of fingerprints.
+const (
+	mostNamed      = 5000
+	mostNamedBytes = 64 << 10
+)
 
 // OpenServer reads which runs a fleet on a server has.
 func OpenServer(ctx context.Context, a *clickhouse.Address) (*Store, error) {
@@ -156,10 +159,11 @@ func (p *Part) leads(leaks []Leak, columns []string, see func(i int, b *Batch, r
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.push, b.push), cmp.Compare(a.fingerprint, b.fingerprint))
 	})
-	for some := range slices.Chunk(keys, mostNamed/5) { // a fingerprint is longer than a number
+	for len(keys) > 0 {
 		var pushes, prints []string
-		for _, k := range some {
-			pushes, prints = append(pushes, strconv.FormatInt(k.push, 10)), append(prints, clickhouse.Text(k.fingerprint))
+		for size := 0; len(keys) > 0 && len(pushes) < mostNamed && size < mostNamedBytes; keys = keys[1:] {
+			pushes, prints = append(pushes, strconv.FormatInt(keys[0].push, 10)), append(prints, clickhouse.Text(keys[0].fingerprint))
+			size += len(keys[0].fingerprint)
 		}
 		query := fmt.Sprintf("SELECT %s, push, fingerprint FROM %s WHERE verdict = 'leak' AND push IN (%s) AND fingerprint IN (%s) ORDER BY growth_bytes DESC, `row` LIMIT 1 BY push, fingerprint",
 			names(columns), s.table("findings"), strings.Join(pushes, ", "), strings.Join(prints, ", "))

@@ -278,6 +278,27 @@ func TestAServerThatIsNotAsItShouldBe(t *testing.T) {
 	pushed(t, dir, a, Pushed{4, 0})
 	answersAsTheFolder(t, dir, a)
 
+	// Fingerprints as long as texts may be are more than one query may name.
+	long := testRun{id: "eeeeeeee00000001", commit: "c9", ranks: 1, growth: 3600}
+	for i := range 80 {
+		long.prints = append(long.prints, fmt.Sprintf("s1-%02d", i)+strings.Repeat("'", longest-5))
+	}
+	longs := filepath.Join(t.TempDir(), "fleet")
+	added(t, longs, long)
+	pushed(t, longs, a, Pushed{1, 0})
+	s, err := OpenServer(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, _, _, err := s.Compare("c9", "c1")
+	if err != nil || len(changes) != 82 || changes[81].Place == "" {
+		t.Errorf("%d changes: %v", len(changes), err)
+	}
+
+	dir = many(t) // without what was pushed from another folder
+	exec("DROP DATABASE fleet")
+	initialized(t, a)
+	pushed(t, dir, a, Pushed{4, 0})
 	guarded := func(password string) *clickhouse.Address {
 		a, err := clickhouse.Parse(a.String(), func(name string) string {
 			return map[string]string{"CLICKHOUSE_USER": "guarded", "CLICKHOUSE_PASSWORD": password}[name]

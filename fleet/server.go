@@ -185,7 +185,10 @@ func (s *server) init() error {
 			return err
 		}
 	}
-	return s.createViews()
+	if err := s.createViews(); err != nil || found && cluster == s.cluster {
+		return err
+	}
+	return s.view(markView, fmt.Sprintf("SELECT toInt64(%d) AS version, %s AS cluster", Version, clickhouse.Text(s.cluster)))
 }
 
 // create makes a table, or adds the columns that it lacks.
@@ -248,7 +251,7 @@ func (s *server) complete(t *TableSchema, ending string) error {
 	return nil
 }
 
-// createViews makes the views for people, and at last the mark.
+// createViews makes the views for people.
 func (s *server) createViews() error {
 	exact, err := s.has("functions", "name = 'fromUnixTimestamp64Micro'")
 	if err != nil {
@@ -290,7 +293,7 @@ func (s *server) createViews() error {
 			return err
 		}
 	}
-	return s.view(markView, fmt.Sprintf("SELECT toInt64(%d) AS version, %s AS cluster", Version, clickhouse.Text(s.cluster)))
+	return nil
 }
 
 // view makes a view, in place of one that there is.
