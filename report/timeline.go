@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -49,6 +50,7 @@ type timelineJSON struct {
 type siteJSON struct {
 	Label  string `json:"label"`
 	Frames []int  `json:"frames"`
+	Leak   string `json:"leak,omitempty"` // "leak" or "may be a leak", by when its live blocks were born
 }
 
 // TimelinePage writes what a device's memory did over a snapshot's record as one HTML file that needs nothing else: each block as a
@@ -61,8 +63,12 @@ func TimelinePage(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline, ab
 		v.Title = fmt.Sprintf("out of memory on %s: %s was asked for, %s live at the peak", device, line.Refused[n-1].Bytes, line.Peak)
 	}
 	v.Lead = timelineLead(s, line)
+	suspects := suspectsOn(s, line.Device)
 	v.Notes = timelineNotes(s, line)
-	v.Data = timelineData(s, line)
+	if len(suspects) > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("Red is what leaks, or may leak, by when its live blocks were born: %s.", count(int64(len(suspects)), "site")))
+	}
+	v.Data = timelineData(s, line, suspects)
 	return v.write(w)
 }
 
@@ -102,7 +108,25 @@ func timelineNotes(s *snapshot.Snapshot, line *snapshot.Timeline) []string {
 	return notes
 }
 
-func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
+// suspectsOn are the stacks on a device that look like a leak by when their blocks were born, or may be one, and which of the two.
+func suspectsOn(s *snapshot.Snapshot, device int) map[snapshot.Hash]string {
+	out := make(map[snapshot.Hash]string)
+	ages := diff.Inspect(s)
+	for i := range ages.Findings {
+		what := "may be a leak"
+		if ages.Findings[i].Verdict == diff.Leak {
+			what = "leak"
+		}
+		for _, row := range ages.Findings[i].Rows {
+			if row.Device.Kind == s.Devices[device].Kind && row.Device.Index == s.Devices[device].Index {
+				out[row.Hash] = what
+			}
+		}
+	}
+	return out
+}
+
+func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline, suspects map[snapshot.Hash]string) timelineJSON {
 	out := timelineJSON{Events: line.Events, BinEvents: line.BinEvents, Peak: int64(line.Peak), PeakEvent: line.PeakEvent, Steps: append([]int64{}, line.Steps...), Refused: [][2]int64{}, Sites: []siteJSON{}, Names: [][3]any{}, Count: len(line.Lives)}
 	clock := clockOf(line)
 	for i, b := range line.Bins {
@@ -117,7 +141,7 @@ func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
 	for _, r := range line.Refused {
 		out.Refused = append(out.Refused, [2]int64{r.Event, int64(r.Bytes)})
 	}
-	number := out.sites(s, line)
+	number := out.sites(s, line, suspects)
 	var lives []byte
 	last := int64(0)
 	for _, l := range line.Lives {
@@ -134,8 +158,8 @@ func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline) timelineJSON {
 	return out
 }
 
-// sites lists the stacks by what they hold at the peak, and returns the number of each.
-func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[snapshot.StackID]int {
+// sites lists the stacks by what they hold at the peak, suspects first, and returns the number of each.
+func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline, suspects map[snapshot.Hash]string) map[snapshot.StackID]int {
 	atPeak := make(map[snapshot.StackID]snapshot.Bytes)
 	for _, l := range line.Lives {
 		held := snapshot.Bytes(0)
@@ -149,6 +173,13 @@ func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[
 		stacks = append(stacks, stack)
 	}
 	slices.SortFunc(stacks, func(x, y snapshot.StackID) int {
+		suspectX, suspectY := suspects[s.Stacks.Hash(x)] != "", suspects[s.Stacks.Hash(y)] != ""
+		switch {
+		case suspectX && !suspectY:
+			return -1
+		case suspectY && !suspectX:
+			return 1
+		}
 		return cmp.Or(cmp.Compare(atPeak[y], atPeak[x]), cmp.Compare(x, y))
 	})
 	number, names := make(map[snapshot.StackID]int, len(stacks)), make(map[snapshot.Frame]int)
@@ -160,7 +191,7 @@ func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline) map[
 	for i, stack := range stacks {
 		number[stack] = min(i, timelineSites)
 		if i < timelineSites {
-			t.Sites = append(t.Sites, siteJSON{unglued(labels[i]), t.calls(s.Stacks.Frames(stack), names)})
+			t.Sites = append(t.Sites, siteJSON{unglued(labels[i]), t.calls(s.Stacks.Frames(stack), names), suspects[s.Stacks.Hash(stack)]})
 		} else if i == timelineSites {
 			t.Sites = append(t.Sites, siteJSON{Label: fmt.Sprintf("(%s more sites)", grouped(int64(len(stacks)-i))), Frames: []int{}})
 		}

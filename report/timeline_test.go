@@ -82,6 +82,33 @@ func TestATimelinesPageHasItsLives(t *testing.T) {
 	}
 }
 
+// The blocks of a leak are red: colours had no meaning.
+func TestATimelinesPageMarksALeak(t *testing.T) {
+	s, line := recorded("forward")
+	page := func() (timelineJSON, bool) {
+		text := rendered(t, func(b *bytes.Buffer) error { return TimelinePage(b, s, line, About{}) })
+		return dataOf(t, text), bytes.Contains(text, []byte("Red is what leaks, or may leak, by when its live blocks were born: 1 site."))
+	}
+	if data, told := page(); told || data.Sites[0].Leak+data.Sites[1].Leak != "" {
+		t.Errorf("%v, %+v", told, data.Sites)
+	}
+	const steps = 100
+	s.Mark.Step = steps
+	s.Segments = []snapshot.Segment{{NumBlocks: steps}}
+	for i := range steps {
+		b := &s.Blocks
+		b.Segment, b.Address, b.Size, b.Requested = append(b.Segment, 0), append(b.Address, uint64(i)<<10), append(b.Size, 1024), append(b.Requested, 1024)
+		b.State, b.Stack, b.BirthStep = append(b.State, snapshot.Live), append(b.Stack, line.Lives[1].Stack), append(b.BirthStep, int64(i))
+	}
+	if data, told := page(); !told || data.Sites[0].Leak != "leak" || !strings.Contains(data.Sites[0].Label, "model.py:31") || data.Sites[1].Leak != "" {
+		t.Errorf("%v, %+v", told, data.Sites)
+	}
+	line.Lives[0].Size = 1 << 30 // what holds most comes after a leak
+	if data, _ := page(); data.Sites[0].Leak != "leak" {
+		t.Errorf("%+v", data.Sites)
+	}
+}
+
 func TestATimelinesPageShowsHostileNamesAsText(t *testing.T) {
 	s, line := recorded("</script><script>alert(1)</script>")
 	page := string(rendered(t, func(b *bytes.Buffer) error {

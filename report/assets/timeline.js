@@ -79,19 +79,20 @@
     return "event " + grouped(event) + (timed ? ", " + duration(timeAt(event)) + " after the first" : "");
   }
 
-  // Sites: each has a colour, and its blocks shades of it.
+  // Sites: each has a colour, and its blocks shades of it. Red are leaks, and what may be one.
   var GROUPS = 60; // sites that are told apart where their blocks are too small to draw
-  function hue(s) { return s * 137.508 % 360; }
+  var suspects = data.sites.map(function (s) { return s.leak ? s.leak + ": " : ""; });
+  function hue(s) { return suspects[s] ? 0 : 30 + s * 137.508 % 300; }
   function colour(s, shade) {
     var dimmed = view.chosen >= 0 && view.chosen !== s, light = [0.55, 0.62, 0.69][shade % 3];
-    var c = dimmed ? 0.12 : 0.55, a = c * Math.min(light, 1 - light);
+    var c = dimmed ? 0.12 : suspects[s] ? 0.85 : 0.55, a = c * Math.min(light, 1 - light);
     function channel(k) {
       var t = (k + hue(s) / 30) % 12;
       return Math.round(255 * (light - a * Math.max(-1, Math.min(t - 3, 9 - t, 1))));
     }
     return (255 << 24 | channel(4) << 16 | channel(8) << 8 | channel(0)) >>> 0;
   }
-  function css(s) { return "hsl(" + hue(s) + " 55% 62%)"; }
+  function css(s) { return "hsl(" + hue(s) + (suspects[s] ? " 85% 62%)" : " 55% 62%)"); }
   var GREY = 0xffaaa49f;
 
   // view is what is shown: a range of events, the range that is selected, the moment of the table, and how; what is of the table and
@@ -289,7 +290,7 @@
       cell(row, grouped(s.blocks), true); cell(row, bytes(s.bytes), true); cell(row, rounded(100 * s.bytes / Math.max(1, sum), 1) + " %", true); cell(row, bytes(s.made), true);
       var td = cell(row, ""), swatch = document.createElement("span"), button = document.createElement("span");
       swatch.className = "swatch"; swatch.style.background = css(s.site);
-      button.textContent = data.sites[s.site].label;
+      button.textContent = suspects[s.site] + data.sites[s.site].label;
       td.appendChild(swatch); td.appendChild(button);
       row.classList.toggle("chosen", view.chosen === s.site);
       row.tabIndex = 0;
@@ -365,7 +366,7 @@
     if (b.live !== undefined) { return bytes(b.live) + " live after " + when(b.event) + "; " + bytes(data.bins[binOf(b.event)][1]) + " reserved"; }
     if (b.site < 0) { return bytes(b.bytes) + " of blocks too small or too brief to tell one by one"; }
     if (b.life < 0) { return bytes(b.bytes) + " in blocks of " + data.sites[b.site].label; }
-    var i = b.life, text = bytes(size[i]) + ", " + data.sites[b.site].label + "; allocated " + (born[i] > 0 ? "at " : "") + when(born[i]);
+    var i = b.life, text = bytes(size[i]) + ", " + suspects[b.site] + data.sites[b.site].label + "; allocated " + (born[i] > 0 ? "at " : "") + when(born[i]);
     return text + (died[i] < Infinity ? "; freed at " + when(died[i]) : "; live at the end");
   }
 
