@@ -315,6 +315,15 @@ func TestAServerThatIsNotAsItShouldBe(t *testing.T) {
 		t.Errorf("the password is shown: %v", err)
 	}
 
+	exec("DROP TABLE fleet.findings_stored")
+	if s, err = OpenServer(t.Context(), a); err == nil {
+		_, err = s.Leaks(nil)
+	}
+	refused("a table is missing", err, new(*clickhouse.Error))
+	if said, ok := errors.AsType[*clickhouse.Error](err); ok && !strings.Contains(said.Hint(), "fleet init") {
+		t.Errorf("%v: %s", err, said.Hint())
+	}
+
 	exec("DROP TABLE fleet.memdiag_fleet")
 	exec("CREATE VIEW fleet.memdiag_fleet AS SELECT toInt64(2) AS version, '' AS cluster")
 	_, err = OpenServer(t.Context(), a)

@@ -46,6 +46,8 @@ func (e *Error) Hint() string {
 		return "memdiag fleet init --to with all servers of the cluster makes it"
 	}
 	switch e.Code {
+	case noSuchTable, noSuchDatabase:
+		return "memdiag fleet init --to makes the tables that are missing"
 	case 192, 193, 194, 516:
 		return "CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks"
 	case 203, 209, 210, 242, 279, 425:
