@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
@@ -87,8 +88,8 @@ func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 		if !own(f) {
 			continue
 		}
-		before, ok := was.file(f.File)[f.Function]
-		file := is.file(f.File)
+		old, file := was.file(f.File), is.file(f.File)
+		before, ok := old[f.Function]
 		if !ok || file == nil {
 			if out.change == unknown {
 				return out // nothing is known of the function that allocates
@@ -99,13 +100,18 @@ func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 		if !ok || after.Digest != before.Digest {
 			return compared{change: changed, name: f.Function}
 		}
-		line := f.Line - before.First
-		looks, held := after.Ran[line], c.is.lines[lineKey(f, after.First+line)]
+		line, looks, held := f.Line-before.First, 0, 0
+		at := line
+		for _, l := range moved(f.Function, line, old, file) {
+			if n, h := after.Ran[l], c.is.lines[lineKey(f, after.First+l)]; n > looks || n == looks && h >= held {
+				at, looks, held = l, n, h
+			}
+		}
 		if out.change == unknown {
 			out = compared{change: unchanged, looks: looks + 1, held: held, share: 1}
 		}
 		if looks < out.looks {
-			out.looks, out.name = looks, fmt.Sprintf("%s:%d", frame.Base(f.File), after.First+line)
+			out.looks, out.name = looks, fmt.Sprintf("%s:%d", frame.Base(f.File), after.First+at)
 		}
 		out.held = min(out.held, held)
 		if looks > 0 && before.Ran[line] > 0 {
@@ -113,6 +119,34 @@ func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 		}
 	}
 	return out
+}
+
+// moved are where a line of a function that did not change may be after a fix, both counted from its first. Functions within it may have
+// become longer: it has moved as far as the last of them before it, or, if that is the one, as the next.
+func moved(name string, line int, was, is map[string]snapshot.Function) []int {
+	within := name + ".<locals>."
+	if name == "<module>" {
+		within = ""
+	}
+	first, next, last, following := 0, 0, -1, -1
+	for inner, f := range was {
+		after, ok := is[inner]
+		if inner == name || !ok || !strings.HasPrefix(inner, within) {
+			continue
+		}
+		at := f.First - was[name].First
+		by := after.First - is[name].First - at
+		if at <= line && at > last {
+			last, first = at, by
+		}
+		if at > line && (following < 0 || at < following) {
+			following, next = at, by
+		}
+	}
+	if following < 0 {
+		next = first
+	}
+	return []int{line + first, line + next}
 }
 
 // anywhere is whether any function of the program's own differs that both runs have the file of.
