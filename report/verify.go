@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
@@ -124,8 +125,16 @@ func effects(e *baseline.Effects) string {
 		}
 		fmt.Fprintf(&b, "peak of %s: %s: %s before, %s after\n", of, text, p.Before, p.After)
 	}
+	for _, s := range e.Bands {
+		was, is := &s.Before, &s.After
+		fmt.Fprintf(&b, "%s after warm-up: live ±%s before, ±%s after; reserved ±%s before, ±%s after\n", deviceName(was.Device),
+			spread(was.Live), spread(is.Live), spread(was.Reserved), spread(is.Reserved))
+	}
 	return b.String()
 }
+
+// spread is half the width of a band, as "3.0 %" of its middle.
+func spread(b diff.Band) string { return fmt.Sprintf("%.1f %%", 100*b.Spread()) }
 
 // LossesText says whether the losses of two runs are the same, a clause.
 func LossesText(l *baseline.Losses) string {

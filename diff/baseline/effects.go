@@ -15,7 +15,12 @@ type Effects struct {
 	StepTime [2]StepTime
 	// Peaks are the largest that was live on each device that both runs have, in their order in the run before.
 	Peaks []Peak
+	// Bands are how steady the devices are that both runs have, but for the process itself.
+	Bands []Bands
 }
+
+// Bands are how far memory of a device strays after warm-up, before and after.
+type Bands struct{ Before, After diff.Steadiness }
 
 // Losses are those of two runs, compared bit by bit in their order.
 type Losses struct {
@@ -62,7 +67,21 @@ func EffectsOf(before, after *diff.Result) Effects {
 		Losses:   CompareLosses(a.Losses, b.Losses),
 		StepTime: [2]StepTime{stepTime(a), stepTime(b)},
 		Peaks:    peaks(a, b),
+		Bands:    bands(before.Steady(), after.Steady()),
 	}
+}
+
+func bands(before, after []diff.Steadiness) []Bands {
+	var out []Bands
+	for _, was := range before {
+		i := slices.IndexFunc(after, func(is diff.Steadiness) bool {
+			return is.Device.Kind == was.Device.Kind && is.Device.Index == was.Device.Index
+		})
+		if i >= 0 && was.Device.Kind != snapshot.Process {
+			out = append(out, Bands{was, after[i]})
+		}
+	}
+	return out
 }
 
 // CompareLosses compares the losses that both programs marked, else those that both took backward. Either may

@@ -86,3 +86,11 @@ func TestPeaksAreThoseOfDevicesThatBothRunsHave(t *testing.T) {
 		t.Errorf("%+v is higher than itself", p)
 	}
 }
+
+func TestHowSteadyADeviceIsIsComparedBeforeAndAfter(t *testing.T) {
+	growing, still := analysis(t, 100, 1, map[string]int64{"keep": 5}), analysis(t, 100, 1, map[string]int64{"keep": 1000})
+	b := baseline.EffectsOf(growing, still).Bands
+	if len(b) != 1 || b[0].Before.Live.Spread() < 0.1 || b[0].After.Live.Spread() != 0 {
+		t.Errorf("%+v", b)
+	}
+}
