@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/memdiag/memdiag/diff"
@@ -46,7 +47,11 @@ func CycleOf(number int, run *Run, budgets []budget.Budget, left snapshot.Bytes,
 	}
 	if run.ExitCode != 0 {
 		c.Verdict = CycleFailed
-		c.Why = append(c.Why, fmt.Sprintf("it ended with code %d: %s", run.ExitCode, run.Said))
+		why := fmt.Sprintf("it ended with code %d", run.ExitCode)
+		if run.Said != "" {
+			why += ": " + run.Said
+		}
+		c.Why = append(c.Why, why)
 	}
 	return c, nil
 }
@@ -90,10 +95,7 @@ func (c *Cycle) measure(r *diff.Result, budgets []budget.Budget, now time.Time) 
 
 // used is the process's figure that a budget would be held against; 0 for none.
 func used(r *diff.Result, meter budget.Meter) int64 {
-	all, err := budget.Parse(meter, "process=1PiB")
-	if err != nil {
-		return 0
-	}
+	all := budget.Budget{Meter: meter, Where: "process", Bytes: math.MaxInt64}
 	for _, o := range budget.Check(r.Run(), []budget.Budget{all}, 0) {
 		if o.Unchecked == "" {
 			return int64(o.Used)
