@@ -21,6 +21,9 @@ for i in range(3):
     a.told(None, None, None, Tensor(), None)
     a.told(i, 1, 2.5, i, None)
     a.told(float("nan"), None, None, None, None)
+a.told(1 << 53, None, -(1 << 60), None, None)
+a.told(None, None, None, None, None, 10**400, 1 << 60)
+print(a.peaks.batch, a.peaks.length)
 for note in a.notes.items():
     print(note)
 print(steps, a.errors, a.events, a.epoch_number, len(a.losses.pending))
@@ -29,9 +32,12 @@ print(steps, a.errors, a.events, a.epoch_number, len(a.losses.pending))
 // Three marks with words for numbers ended the recording.
 func TestAMarkThatIsNoNumberIsLeftOut(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, marks, `("mark: step must be one number, not 'eval'", 1)
+	agentProgram(t, marks, `0 0
+("mark: step must be one number, not 'eval'", 1)
 ('mark: epoch must be one number, not a Tensor', 1)
 ('mark: loss must be one number, not a Tensor', 1)
+('mark: batch must be one number, not one of 1329 bits', 1)
+('mark: length must be one number, not one of 61 bits', 1)
 [0, 1, 2] 0 {'1': 1, 'epoch': 1} 2 3
 `)
 }
