@@ -78,6 +78,21 @@ func TestTheLastSnapshotsStepIsCounted(t *testing.T) {
 	}
 }
 
+// A program that was killed reported its steps at the fifth snapshot for the last time.
+func TestAKilledProgramTookTheStepsThatItsSnapshotsShow(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"snapshot_505.json": "{}", ".agent_7.json": `{"pid": 7, "state": "recorded", "recorded": true, "steps": 5}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var o Outcome
+	o.collect(dir, snapshot.NoRank)
+	if o.Steps != 505 {
+		t.Errorf("%d steps", o.Steps)
+	}
+}
+
 func TestOldAgentsOfKilledMemdiagsAreSweptAway(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("no /proc here")

@@ -445,6 +445,7 @@ func (o *Outcome) collect(dir string, rank int) {
 		}
 	}
 	o.agents = len(agents) > 0
+	o.Steps = max(o.Steps, o.LastStep) // a program that was killed has reported fewer
 	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
 	several := 0
 	for _, a := range agents {
