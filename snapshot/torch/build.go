@@ -355,6 +355,9 @@ func (b *builder) grow(n int) {
 	c.State = slices.Grow(c.State, n)
 	c.Stack = slices.Grow(c.Stack, n)
 	c.BirthStep = slices.Grow(c.BirthStep, n)
+	if b.moments.any() {
+		b.born = slices.Grow(b.born, n)
+	}
 }
 
 func (b *builder) stateOf(o *object) snapshot.State {

@@ -211,8 +211,8 @@ func (b *builder) rewind(name string) error {
 		segments := own[device]
 		slices.SortStableFunc(segments, func(x, y rawSegment) int { return cmp.Compare(x.Address, y.Address) })
 		m := b.moments.passed(device)
-		b.grow(len(old.Size) / len(own))
 		if m == nil {
+			b.grow(len(old.Size) / len(own))
 			b.keep(segments, &old)
 			continue
 		}
@@ -240,6 +240,7 @@ const alignment = 512
 
 // lay puts blocks into segments. What lies between them is free. A block outside of all gets a segment of its own.
 func (b *builder) lay(device int, segments []rawSegment, blocks []held) error {
+	b.grow(len(blocks) + len(segments))
 	for len(segments) > 0 || len(blocks) > 0 {
 		var seg rawSegment
 		if len(segments) == 0 || len(blocks) > 0 && blocks[0].address < segments[0].Address {
