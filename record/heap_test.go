@@ -198,11 +198,14 @@ windows.share(2, 300_000, {})
 print(agent.heap.outgrows())
 windows.lines = {"buffer": [0.2, 90, 0.1, 500_000], "line": [9, 900, 0, 0], "half a block": [0.3, 30, 0, 0], (): [9, 900, 0, 0]}
 print(sorted(str(stack) for _, _, stack in windows.grown()))
+for levels in ([9000 * i for i in range(10)], [0] * 8 + [9000, 80_000], [0] * 6 + [80_000] * 4, [0, 80_000]):
+    windows.unknown = [((i + 1) * 100 / len(levels), n, 0) for i, n in enumerate(levels)]
+    print(windows.silent(), end=" ")
 `
 
 func TestMemoryWithoutALineHasContainersBeFollowed(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unplaced, "False False True False False False False False True\n['buffer', 'line']\n")
+	agentProgram(t, unplaced, "False False True False False False False False True\n['buffer', 'line']\nTrue False False True ")
 }
 
 func TestAStepThatIsDearToTraceIsNotTracedToItsEnd(t *testing.T) {
@@ -622,7 +625,7 @@ const bursts = `
 import types
 from memdiag import _heap, _own, _windows
 
-agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0, programs=lambda: 100.0, spent=0.0, step=0, stepping=False, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
+agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 100.0 + agent.step, programs=lambda: 100.0, spent=0.0, step=0, stepping=False, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
 agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
 def run(burst):
     windows, losses, figures = _windows.Windows(agent, lambda: None), [], []

@@ -61,6 +61,7 @@ BLOCKS, BYTES = 64, 16 << 10
 MUCH = 16  # times that must be told
 # What fills up has less than this share of its growth in the second half of the time.
 LATE = 0.2
+QUARTERS = 8  # snapshots that tell the quarters of a run apart
 # The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
 # stay to those that seem to grow, a little each time.
 DIPS = 3
@@ -416,12 +417,15 @@ class Windows:
         return self.unplaced > MUCH * BYTES
 
     def silent(self):
-        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is known."""
-        half = self.agent.elapsed() / 2
-        before = next((u[1:] for u in reversed(self.unknown) if u[0] <= half), (0, 0))
-        return bool(self.unknown) and any(
-            n > MUCH * little and n - early > max(MUCH * little / 2, LATE * n)
-            for n, early, little in zip(self.unknown[-1][1:], before, (BLOCKS, BYTES)))
+        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is known. Of many
+        snapshots both quarters of that half must have seen it: what a program makes at its end is one jump."""
+        elapsed, shares = self.agent.elapsed(), (0.5, 0.75, 1.0) if len(self.unknown) >= QUARTERS else (0.5, 1.0)
+        levels = [next((u[1:] for u in reversed(self.unknown) if u[0] <= share * elapsed), (0, 0)) for share in shares]
+        for little, at in zip((BLOCKS, BYTES), zip(*levels)):
+            parts = [later - before for before, later in zip(at, at[1:])]
+            if at[-1] > MUCH * little and sum(parts) > MUCH * little / 2 and min(parts) > LATE * at[-1] / len(parts):
+                return True
+        return False
 
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
