@@ -40,7 +40,8 @@ type resultJSON struct {
 	// OutOfMemory is the last request for memory that failed; absent where none did.
 	OutOfMemory *refusedJSON `json:"out_of_memory,omitempty"`
 	PeakByInput []demandJSON `json:"peak_by_input,omitempty"`
-	NotSeen     []string     `json:"not_seen"` // what no verdict speaks of
+	AfterWarmUp []bandsJSON  `json:"after_warm_up,omitempty"` // of devices with points enough
+	NotSeen     []string     `json:"not_seen"`                // what no verdict speaks of
 	Notes       []string     `json:"notes"`
 	Known       []string     `json:"known_leaks,omitempty"` // of libraries
 }
@@ -291,7 +292,7 @@ func JSON(w io.Writer, r *diff.Result) error {
 	if r.Refused != nil {
 		out.OutOfMemory = refusedOf(r.Refused, r.Refused.History.Refused)
 	}
-	out.PeakByInput = demandsOf(r)
+	out.PeakByInput, out.AfterWarmUp = demandsOf(r), bandsOf(r)
 	least := r.Least()
 	if out.LeastSample = int64(least.Sample); r.Series.Axis.Unit == diff.Second {
 		out.LeastTime = least.Every

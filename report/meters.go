@@ -75,6 +75,33 @@ func bandText(b diff.Band) string {
 	return fmt.Sprintf("%s to %s %s", glue(b.Low.String()), glue(b.High.String()), glue(fmt.Sprintf("(±%.1f %%)", percent*b.Spread())))
 }
 
+// bandsJSON is how far memory of a device strays after warm-up, in bytes.
+type bandsJSON struct {
+	Device   string    `json:"device"`
+	Points   int       `json:"points"`
+	Live     bandJSON  `json:"live"`
+	Reserved bandJSON  `json:"reserved"`
+	Peak     *bandJSON `json:"highest_peak_so_far,omitempty"`
+}
+
+type bandJSON struct {
+	Low  int64 `json:"low_bytes"`
+	High int64 `json:"high_bytes"`
+}
+
+func bandsOf(r *diff.Result) (out []bandsJSON) {
+	band := func(b diff.Band) bandJSON { return bandJSON{int64(b.Low), int64(b.High)} }
+	for _, s := range r.Steady() {
+		j := bandsJSON{Device: deviceName(s.Device), Points: s.Points, Live: band(s.Live), Reserved: band(s.Reserved)}
+		if s.Peak.High > 0 {
+			peak := band(s.Peak)
+			j.Peak = &peak
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
 // reserve says what grew by itself, who holds it and what to do.
 func (p *page) reserve(e *diff.Reserve) {
 	p.line("")
