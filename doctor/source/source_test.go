@@ -153,7 +153,22 @@ func TestAPatchIsTheSmallestChangeThatLetsGo(t *testing.T) {
 		{
 			"two statements of a line",
 			"kept = []\nfor x in data: kept.append(x); f(x)\n", Leak{Path: "__main__.kept", Kind: "list"},
-			"refused: line 2 has more than one statement",
+			"-for x in data: kept.append(x); f(x)\n+for x in data: kept.append(x); del kept[:-1]; f(x)",
+		},
+		{
+			"a condition on its line",
+			"kept = []\nfor x in data:\n    if x: kept.append(x)  # é\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"-    if x: kept.append(x)  # é\n+    if x: kept.append(x); del kept[:-1]  # é",
+		},
+		{
+			"a hook whose block ends with several statements of a line",
+			"for x in data:\n    layer.register_forward_hook(watch)\n    f(x); g(x)\n", Leak{Path: "m.layer._forward_hooks", Kind: "dict", Cause: "hook-not-removed"},
+			"-    layer.register_forward_hook(watch)\n-    f(x); g(x)\n+    handle = layer.register_forward_hook(watch)\n+    f(x); g(x); handle.remove()",
+		},
+		{
+			"several lines do not fit into one",
+			"seen = {}\nfor x in data:\n    if x not in seen: seen[x] = g(x)\n", Leak{Path: "__main__.seen", Kind: "dict"},
+			"refused: line 3 has more than one statement",
 		},
 		{
 			"what is used needs all of it",

@@ -51,7 +51,7 @@ class Source:
         self.edits.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
 
     def insert(self, statement, text, after):
-        """Adds lines before or after a statement that has its lines for itself."""
+        """Adds lines before or after a statement; one line goes into that of a statement that shares it, as `if c: kept.append(x)`."""
         line = statement.end_lineno if after else statement.lineno
         decorators = getattr(statement, "decorator_list", None)
         if decorators and not after:
@@ -59,7 +59,11 @@ class Source:
         first = self.bytes[statement.lineno - 1][: statement.col_offset]
         rest = self.bytes[statement.end_lineno - 1][statement.end_col_offset :].strip()
         if first.strip() or rest and not rest.startswith(b"#"):
-            raise Refused("line %d has more than one statement" % statement.lineno)
+            if "\n" in text or hasattr(statement, "body"):
+                raise Refused("line %d has more than one statement" % statement.lineno)
+            at = (statement.end_lineno, statement.end_col_offset) if after else (statement.lineno, statement.col_offset)
+            self.edits.append((*at, *at, "; " + text if after else text + "; "))
+            return
         end = re.search(rb"[\r\n]*$", self.bytes[statement.lineno - 1]).group().decode() or "\n"
         whole = "".join(first.decode() + part + end for part in text.split("\n"))
         at = line + 1 if after else line
