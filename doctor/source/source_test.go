@@ -166,6 +166,21 @@ func TestAPatchIsTheSmallestChangeThatLetsGo(t *testing.T) {
 			"-    layer.register_forward_hook(watch)\n-    f(x); g(x)\n+    handle = layer.register_forward_hook(watch)\n+    f(x); g(x); handle.remove()",
 		},
 		{
+			"the number of items is compared",
+			"kept = []\nfor x in data:\n    kept.append(x)\n    if len(kept) > 3:\n        f(kept[-1])\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"+    del kept[:-4]",
+		},
+		{
+			"each tenth item does something",
+			"kept = []\nfor x in data:\n    kept.append(x)\n    if len(kept) % 10 == 0:\n        f(kept[-1])\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"refused: line 4 decides by the number of items",
+		},
+		{
+			"the number of items is printed",
+			"kept = []\nfor x in data:\n    kept.append(x)\nprint(len(kept) + 1, len(kept) == 3)\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"+    del kept[:-1]",
+		},
+		{
 			"several lines do not fit into one",
 			"seen = {}\nfor x in data:\n    if x not in seen: seen[x] = g(x)\n", Leak{Path: "__main__.seen", Kind: "dict"},
 			"refused: line 3 has more than one statement",

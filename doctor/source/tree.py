@@ -47,6 +47,13 @@ class Source:
                 return value
         raise Refused("its statement is in no block")
 
+    def tests(self, node):
+        """Whether a condition is made of it."""
+        above = self.parents.get(node)
+        while isinstance(above, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
+            node, above = above, self.parents.get(above)
+        return isinstance(above, (ast.If, ast.While, ast.IfExp)) and above.test is node
+
     def replace(self, node, text):
         self.edits.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
 
@@ -199,6 +206,19 @@ def number(node):
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
+def compared(source, length):
+    """How many items there have to be so that comparisons of their number say what they did; 0 where there are none. Raises Refused where
+    no number of items is enough."""
+    above = source.parents.get(length)
+    if isinstance(above, ast.Compare):
+        others = [number(n) for n in [above.left, *above.comparators] if n is not length]
+        if all(n is not None and n >= 0 for n in others) and not any(isinstance(op, (ast.Eq, ast.NotEq)) for op in above.ops):
+            return max(others) + 1
+    if isinstance(above, (ast.Compare, ast.BinOp)) and source.tests(above):
+        raise Refused("line %d decides by the number of items" % length.lineno)
+    return 0
+
+
 def reads(source, name):
     """How the program reads what has a name, where it does not add to it."""
     adding = {id(n) for g in growths(source, name) for n in ast.walk(g.node.func.value if isinstance(g.node, ast.Call) else g.node.targets[0] if isinstance(g.node, ast.Assign) else g.node.target)}
@@ -214,7 +234,7 @@ def read(source, node, name):
     if isinstance(parent, ast.Call) and node in parent.args:
         called = last_name(parent.func)
         if called == "len" and len(parent.args) == 1:
-            return [Read("length", node)]
+            return [Read("length", node, compared(source, parent))]
         for f in ast.walk(source.tree):  # handed on by the same name: its reads there are seen as well
             if isinstance(f, FUNCTIONS) and f.name == called and any(a.arg == name for a in f.args.args):
                 return []
