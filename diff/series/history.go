@@ -133,9 +133,20 @@ func (s *Series) pointsOf(site *SiteSeries) Points {
 
 // History is the history of three points or more.
 func (w Without) History(p Points, unit Unit) *History {
-	if unit == Second && p.replaced() && !w.Has(lastingClue) {
-		p.Bytes = lasting(p.Bytes)
+	if unit != Second || !p.replaced() || w.Has(lastingClue) {
+		return w.historyOf(p, unit)
 	}
+	// With each mark that has both the old and the new block, or with none.
+	with, without := p, p
+	with.Bytes, without.Bytes = reached(p.Bytes), lasting(p.Bytes)
+	both, one := w.historyOf(with, unit), w.historyOf(without, unit)
+	if both.tries *= 2; both.Chance() < one.Chance() {
+		return both
+	}
+	return one
+}
+
+func (w Without) historyOf(p Points, unit Unit) *History {
 	// The first mark stands before the first step; what comes up to the second,
 	// or in a long series in its first tenth, is warm-up.
 	h := w.newHistory(p.from(WarmUp(len(p.X))), unit)
@@ -242,6 +253,15 @@ func lasting(y []float64) []float64 {
 	out := make([]float64, len(y))
 	for i := range y {
 		out[i] = slices.Min(y[i:min(i+stays, len(y))])
+	}
+	return out
+}
+
+// reached is of each value the most that it and the next two marks have: there a larger block lies beside the one before.
+func reached(y []float64) []float64 {
+	out := make([]float64, len(y))
+	for i := range y {
+		out[i] = slices.Max(y[i:min(i+stays, len(y))])
 	}
 	return out
 }

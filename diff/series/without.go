@@ -29,7 +29,7 @@ func (w Without) Has(name string) bool { return slices.Contains(w, name) }
 func Parts() []Part {
 	return []Part{
 		{onsetClue, "a site that was flat is judged from the start of its rise"},
-		{lastingClue, "by the clock, blocks alive at the next two snapshots as well"},
+		{lastingClue, "by the clock, of a block that is replaced the least or the most at three snapshots in a row"},
 		{countClue, "the number of blocks, where one is larger than all others"},
 		{stoppedClue, "the time since the last rise"},
 		{jumpClue, "one jump with most of the growth"},
