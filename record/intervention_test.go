@@ -24,6 +24,10 @@ class Broken(dict):
     def __delitem__(self, key):
         raise KeyError
     pop = __delitem__
+class Counting(list):  # which counts for itself, and takes nothing back
+    def __len__(self):
+        raise RuntimeError("counted")
+    __getitem__ = __setitem__ = __delitem__ = __len__
 torch = types.SimpleNamespace(module=types.SimpleNamespace(Tensor=Tensor))
 
 class Log:
@@ -77,6 +81,9 @@ run(intervention("share", "__main__.log.pairs"), lambda n: log.pairs.append((n, 
 print(len(log.pairs), len({id(t) for _, t in log.pairs}))
 run(intervention("share", "__main__.log.last"), lambda n: log.last.setdefault(n, Sized(3)))
 print(len(log.last), len(set(map(id, log.last.values()))))
+log.counted = Counting()
+run(intervention("share", "__main__.log.counted"), lambda n: list.append(log.counted, Sized(3)))
+print(list.__len__(log.counted), len(set(map(id, list.__iter__(log.counted)))))
 run(intervention("detach", "__main__.total"), lambda n: setattr(total, "grad_fn", n))
 print(total.grad_fn)
 def link(n):
@@ -122,6 +129,7 @@ unhook __main__.log._forward_hooks True 1005.0 15 14 : 1 2 3 4 5
 detach __main__.log.losses True 1005.0 15 19 : {None}
 share __main__.log.pairs True 1005.0 15 12 : 19 7
 share __main__.log.last True 1005.0 15 13 : 19 6
+share __main__.log.counted True 1005.0 15 13 : 19 6
 detach __main__.total True 1005.0 15 15 : None
 cut __main__.newest.previous… True 1005.0 15 14 : 7
 collect  True 1005.0 15 19 : 

@@ -226,7 +226,7 @@ class Seek(Walk):
 
 
 def length(c):
-    return c.cache_info().currsize if type(c) is lru_cache_wrapper else len(c)
+    return c.cache_info().currsize if type(c) is lru_cache_wrapper else (base(c) or type(c)).__len__(c)
 
 
 def base(c):
@@ -300,10 +300,10 @@ def newest(c, most):
     """Keys and items of a list, a deque or a dictionary, the newest; none of other containers."""
     b = base(c)
     if b in (list, collections.deque):
-        n = len(c)
-        return [(i, c[i]) for i in range(max(0, n - most), n)]
+        n = b.__len__(c)
+        return [(i, b.__getitem__(c, i)) for i in range(max(0, n - most), n)]
     if b in (dict, collections.OrderedDict):
-        return list(itertools.islice(reversed(b.items(c)), min(most, len(c))))
+        return list(itertools.islice(reversed(b.items(c)), min(most, b.__len__(c))))
     return []
 
 
@@ -311,8 +311,8 @@ def older(c, most, number):
     """So many keys and items of a list, a deque or a dictionary, which came before the newest; none of other containers."""
     b = base(c)
     if b in (list, collections.deque):
-        n = len(c) - most
-        return [(i, c[i]) for i in range(max(0, n - number), n)]
+        n = b.__len__(c) - most
+        return [(i, b.__getitem__(c, i)) for i in range(max(0, n - number), n)]
     if b in (dict, collections.OrderedDict):
         return list(itertools.islice(reversed(b.items(c)), most, most + number))
     return []
@@ -324,7 +324,7 @@ def exchange(c, items, tensor, by):
     for key, item in items:
         now = exchanged(item, tensor, by)
         if now is not item:
-            c[key] = now
+            base(c).__setitem__(c, key, now)
             changed += 1
     return changed
 
