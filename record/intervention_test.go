@@ -42,7 +42,7 @@ def cached(i):
 cached(0)
 
 def intervention(kind, path, start=5):
-    agent = types.SimpleNamespace(torch=torch, step=0, number=0, batches=None, settings={"intervention": {"kind": kind, "path": path, "from": start}}, jax=None, elapsed=lambda: 0, now=lambda: 1000.0 + agent.step)
+    agent = types.SimpleNamespace(torch=torch, step=0, number=0, batches=None, settings={"intervention": {"kind": kind, "path": path, "from": start}}, jax=None, elapsed=lambda: 0, ran=lambda: 0, now=lambda: 1000.0 + agent.step)
     return _intervention.Intervention(agent, {"kind": kind, "path": path, "from": start})
 def run(i, each, steps=20):
     for i.agent.step in range(1, steps):
@@ -114,6 +114,10 @@ i.child, i.agent.step, i.agent.batches = True, 0, [0]
 for i.agent.batches[0] in range(1, 20):
     i.act()
 print(i.acts)
+i = intervention("collect", "")
+i.agent.ran = lambda: 6.0  # seconds, most of which the program waited
+i.act()
+print(i.acts)
 `
 
 func TestWhatAProgramHoldsIsChanged(t *testing.T) {
@@ -139,5 +143,6 @@ cap __main__.log.rows True 1005.0 2 0 TypeError: a frozenset cannot be cut:
 memdiag doctor changed this run: cap of __main__.log.rows, given up after TypeError: a frozenset cannot be cut
 count  True 1005.0 15 0 : 
 count  False 0.0 0 0 : 15
+1
 `)
 }

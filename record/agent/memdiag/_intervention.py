@@ -52,7 +52,7 @@ class Intervention:
 
     def now(self):
         batches = self.agent.batches  # a loader's worker takes no steps
-        return batches[0] if batches else self.agent.step or self.agent.elapsed()
+        return batches[0] if batches else self.agent.step or self.agent.ran()  # as the run's marks: a service mostly waits
 
     def act(self):
         """Between two steps, or where none are counted now and then. Called guarded."""
