@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/elf"
+	"debug/macho"
 	"encoding/base64"
+	bytesOf "encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -201,8 +204,40 @@ func TestAProgramForAnotherMachineIsRefused(t *testing.T) {
 			t.Errorf("%s: no error", of.name)
 		}
 	}
-	if fits != 1 { // it needs a loader, or it does not
-		t.Errorf("fits %d targets", fits)
+	want := 1 // it needs a loader, or it does not
+	if file, err := elf.Open(self); err != nil || file.SectionByType(elf.SHT_GNU_VERNEED) != nil {
+		want = 0 // a C compiler linked it, against its glibc
+	}
+	if fits != want {
+		t.Errorf("fits %d targets, want %d", fits, want)
+	}
+}
+
+func TestAMacProgramIsForItsWheelsMacAndSigned(t *testing.T) {
+	const monterey, sequoia = 12 << 16, 15<<16 | 4<<8
+	load := func(words ...uint32) (raw macho.LoadBytes) {
+		for _, w := range words {
+			raw = bytesOf.LittleEndian.AppendUint32(raw, w)
+		}
+		return raw
+	}
+	signature := load(codeSignature, 16, 0, 0)
+	for _, c := range []struct {
+		name, target string
+		loads        []macho.Load
+		fits         bool
+	}{
+		{"as Go's linker writes it", "darwin-arm64", []macho.Load{load(buildVersion, 24, 1, monterey, monterey, 0), signature}, true},
+		{"x86-64 needs no signature", "darwin-amd64", []macho.Load{load(buildVersion, 24, 1, monterey, monterey, 0)}, true},
+		{"no signature", "darwin-arm64", []macho.Load{load(buildVersion, 24, 1, monterey, monterey, 0)}, false},
+		{"a newer macOS", "darwin-arm64", []macho.Load{load(buildVersion, 24, 1, sequoia, sequoia, 0), signature}, false},
+		{"no version", "darwin-arm64", []macho.Load{load(buildVersion, 8), signature}, false},
+	} {
+		of, _ := targetOf(c.target)
+		f := &macho.File{ByteOrder: bytesOf.LittleEndian, Loads: c.loads}
+		if err := of.checkMac(f); (err == nil) != c.fits {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

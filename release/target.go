@@ -4,9 +4,11 @@ import (
 	"debug/buildinfo"
 	"debug/elf"
 	"debug/macho"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -95,7 +97,7 @@ func (t target) check(path string) error {
 		if f.Cpu != machoMachines[t.goarch] || f.Type != macho.TypeExec {
 			return fmt.Errorf("%s is a %v for %v", path, f.Type, f.Cpu)
 		}
-		return nil
+		return t.checkMac(f)
 	}
 	f, err := elf.Open(path)
 	if err != nil {
@@ -111,6 +113,38 @@ func (t target) check(path string) error {
 	}
 	if loader == (t.tags == "static") {
 		return fmt.Errorf("%s: built with tags %q, and a loader is needed: %t", path, t.tags, loader)
+	}
+	if f.SectionByType(elf.SHT_GNU_VERNEED) != nil {
+		return fmt.Errorf("%s needs a version of glibc", path)
+	}
+	return nil
+}
+
+// Load commands of a Mach-O file: which macOS its program needs, and that it is signed.
+const (
+	buildVersion  = 0x32
+	codeSignature = 0x1d
+)
+
+// checkMac reads a program's load commands: it needs the macOS that its wheel is named for, and has the
+// signature without which macOS on arm64 ends it.
+func (t target) checkMac(f *macho.File) error {
+	needs, signed := "", t.goarch != "arm64"
+	for _, c := range f.Loads {
+		raw := c.Raw()
+		switch command := f.ByteOrder.Uint32(raw); {
+		case command == buildVersion && len(raw) >= 16: // the command, its size, the platform, the version
+			version := f.ByteOrder.Uint32(raw[12:])
+			needs = fmt.Sprintf("macosx_%d_%d_", version>>16, version>>8&0xff)
+		case command == codeSignature:
+			signed = true
+		}
+	}
+	if needs == "" || !strings.HasPrefix(t.wheelTag, needs) {
+		return fmt.Errorf("the program needs %q, and its wheel is for %s", needs, t.wheelTag)
+	}
+	if !signed {
+		return errors.New("the program has no signature, and macOS on arm64 ends it")
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release for this machine, and again, which must give the same bytes. Installs its wheels
-# into empty environments, and has memdiag catch leaks there.
+# Builds the release for all platforms, and for this machine again, which must give the same bytes. Installs
+# this machine's wheels into empty environments, and has memdiag catch leaks there.
 #
 #   release/try.sh
 set -euo pipefail
@@ -16,7 +16,7 @@ esac
 fail() { echo "$*"; exit 1; }
 
 go build -o "$work/release" ./release
-"$work/release" -o "$work/dist" -only "linux-$goarch,linux-$goarch-static" -trial all 2>"$work/log" || fail "$(cat "$work/log")"
+"$work/release" -o "$work/dist" -trial all 2>"$work/log" || fail "$(cat "$work/log")"
 cat "$work/log"
 "$work/release" -o "$work/again" -only "linux-$goarch" -trial all 2>"$work/log" || fail "$(cat "$work/log")"
 rm "$work/again/SHA256SUMS"
@@ -85,6 +85,13 @@ diff -r -x __pycache__ "$package" "$unpacked/memdiag"
 "$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --only-binary :all: --platform "musllinux_1_1_$arch" --target "$work/musl" --find-links "$work/dist" memdiag
 ! ldd "$work/musl/bin/memdiag" >/dev/null 2>&1 || fail "the static binary needs libraries"
 PYTHONPATH=$work/musl tries musl python3 -m memdiag
+
+# What cannot run here was inspected as it was built; pip finds each by its platform.
+for wheel in manylinux{2014,_2_17}_{x86_64,aarch64} musllinux_1_1_{x86_64,aarch64} macosx_12_0_{x86_64,arm64}; do
+  platform=${wheel/macosx_12/macosx_15} # a newer macOS takes it, too
+  "$python" -m pip download -q --disable-pip-version-check --no-index --no-deps --only-binary :all: --python-version 3.10 --platform "$platform" --find-links "$work/dist" -d "$work/$wheel" memdiag
+  test -e "$work/$wheel"/memdiag-*"$wheel"*.whl || fail "for $platform pip chose $(ls "$work/$wheel")"
+done
 
 # Where no wheel fits: pip says so.
 ! "$python" -m pip install --disable-pip-version-check --no-index --no-build-isolation --no-binary :all: --force-reinstall --find-links "$work/dist" memdiag >"$work/refused.txt" 2>&1 ||
