@@ -33,3 +33,9 @@ assert "<b>leak</b>" in data["text/html"] and data["text/plain"] == done.result.
 with capture_output() as said:
     done = shell.run_cell("%%memdiag\nraise SystemExit(3)")
 assert isinstance(done.error_in_exec, RuntimeError), done.error_in_exec
+
+# A mistake is a sentence in the notebook, not thirty lines of calls within memdiag.
+for line, says in ("no-such-run", "no-such-run: no such run"), ("--help", "memdiag gate [flags]"), ("'no end", "No closing quotation"):
+    with capture_output() as said:
+        done = shell.run_cell("%memdiag " + line)
+    assert isinstance(done.error_in_exec, RuntimeError) and says in said.stdout and "Traceback" not in said.stdout, (line, said.stdout)

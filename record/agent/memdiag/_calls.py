@@ -64,7 +64,9 @@ def judged(run):
     """The decision that run(path) has a gate write to path."""
     with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
         path = os.path.join(folder, "gate.json")
-        run(path)
+        said = run(path)
+        if not os.path.exists(path):  # as with --help
+            raise RuntimeError((said or b"memdiag gate judged nothing").decode("utf-8", "replace").strip())
         with open(path, encoding="utf-8") as f:
             return Decision(json.load(f, object_hook=Result))
 

@@ -13,10 +13,24 @@ def register(ipython):
     ipython.register_magic_function(memdiag, "line_cell", "memdiag")
 
 
+class NotJudged(RuntimeError):
+    """There is no verdict. The notebook shows the message without the calls within memdiag, which would hide it."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
 def memdiag(line, cell=None):
     """%memdiag RUN shows whether a recorded run leaks. %%memdiag runs the cell as a program of its own under memdiag
     gate, with the flags on its line, and shows whether that leaks: it does not see the notebook's variables, nor the
     notebook the cell's."""
+    try:
+        return judge(line, cell)
+    except (OSError, RuntimeError, ValueError) as e:
+        raise NotJudged(str(e)) from None
+
+
+def judge(line, cell):
     flags = shlex.split(line)
     if cell is None:
         return _calls.judged(lambda path: _calls.call(["gate", "--quiet", "--json", path, *flags], _calls.JUDGED))
