@@ -82,7 +82,13 @@ func verification(v *baseline.Verification) string {
 	fmt.Fprintf(&b, "%s: ", v.Overall())
 	switch {
 	case len(v.Checks) > 0:
-		fmt.Fprintf(&b, "of %s %d fixed, %d not, %d open", count(int64(len(v.Checks)), "leak"), counts[baseline.Gone], counts[baseline.Remains], counts[baseline.CannotTell])
+		fmt.Fprintf(&b, "%d of %s fixed", counts[baseline.Gone], count(int64(len(v.Checks)), "leak"))
+		if n := counts[baseline.Remains]; n > 0 {
+			fmt.Fprintf(&b, ", %d not fixed", n)
+		}
+		if n := counts[baseline.CannotTell]; n > 0 {
+			fmt.Fprintf(&b, ", %d undecided", n)
+		}
 	case v.Why != "":
 		fmt.Fprintf(&b, "the first run does not leak; the second run: %s", v.Why)
 	default:

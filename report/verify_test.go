@@ -26,3 +26,22 @@ func TestARateThatWaversAfterAFixIsUnchanged(t *testing.T) {
 		}
 	}
 }
+
+func TestVerifyCountsOnlyWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		answers []baseline.Answer
+		want    string
+	}{
+		{[]baseline.Answer{baseline.Gone}, "fixed: 1 of 1 leak fixed\n"},
+		{[]baseline.Answer{baseline.Gone, baseline.Remains}, "not fixed: 1 of 2 leaks fixed, 1 not fixed\n"},
+		{[]baseline.Answer{baseline.CannotTell}, "cannot tell: 0 of 1 leak fixed, 1 undecided\n"},
+	} {
+		var v baseline.Verification
+		for _, a := range c.answers {
+			v.Checks = append(v.Checks, baseline.Check{Process: &diff.Reserve{}, Answer: a, Unit: diff.Batch})
+		}
+		if got := verification(&v); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
