@@ -94,8 +94,7 @@ def without_chain(source, r):
 
 
 def base_of(place):
-    node = place.node
-    return base(node.func.value if isinstance(node, ast.Call) else node.targets[0] if isinstance(node, ast.Assign) else node.target)
+    return base(place.to)
 
 
 def detached(v):

@@ -181,6 +181,11 @@ func TestAPatchIsTheSmallestChangeThatLetsGo(t *testing.T) {
 			"+    del kept[:-1]",
 		},
 		{
+			"an entry that has a name, too",
+			"seen = {}\ndef f(x):\n    if x not in seen:\n        y = seen[x] = g(x)\n    return seen[x]\n", Leak{Path: "__main__.seen", Kind: "dict"},
+			"+        if len(seen) > 128:\n+            del seen[next(iter(seen))]",
+		},
+		{
 			"several lines do not fit into one",
 			"seen = {}\nfor x in data:\n    if x not in seen: seen[x] = g(x)\n", Leak{Path: "__main__.seen", Kind: "dict"},
 			"refused: line 3 has more than one statement",

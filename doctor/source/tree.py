@@ -121,10 +121,10 @@ def base(node):
 
 
 class Growth:
-    """A place that adds to a container: the statement, the container as source, the value that is added; by a key or not."""
+    """A place that adds to a container: the statement, the container as a node and as source, the value that is added; by a key or not."""
 
-    def __init__(self, node, statement, receiver, value, keyed):
-        self.node, self.statement, self.receiver, self.value, self.keyed = node, statement, receiver, value, keyed
+    def __init__(self, node, statement, to, receiver, value, keyed):
+        self.node, self.statement, self.to, self.receiver, self.value, self.keyed = node, statement, to, receiver, value, keyed
 
 
 def growths(source, name):
@@ -134,13 +134,14 @@ def growths(source, name):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ADDS and refers(base(node.func.value), name):
             value = node.args[-1] if node.args else None
             statement = source.parents[node]
-            out.append(Growth(node, statement if isinstance(statement, ast.Expr) else None, receiver(source, node.func.value), value, False))
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript) and refers(base(node.targets[0]), name):
-            if not isinstance(node.targets[0].slice, ast.Slice):
-                out.append(Growth(node, node, receiver(source, node.targets[0].value), node.value, True))
+            out.append(Growth(node, statement if isinstance(statement, ast.Expr) else None, node.func.value, receiver(source, node.func.value), value, False))
+        elif isinstance(node, ast.Assign):
+            for to in node.targets:
+                if isinstance(to, ast.Subscript) and refers(base(to), name) and not isinstance(to.slice, ast.Slice):
+                    out.append(Growth(node, node, to, receiver(source, to.value), node.value, True))
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.List) and refers(base(node.target), name):
             value = node.value.elts[0] if len(node.value.elts) == 1 else None
-            out.append(Growth(node, node, receiver(source, node.target), value, False))
+            out.append(Growth(node, node, node.target, receiver(source, node.target), value, False))
     return sorted(out, key=lambda g: g.node.lineno)
 
 
@@ -221,7 +222,7 @@ def compared(source, length):
 
 def reads(source, name):
     """How the program reads what has a name, where it does not add to it."""
-    adding = {id(n) for g in growths(source, name) for n in ast.walk(g.node.func.value if isinstance(g.node, ast.Call) else g.node.targets[0] if isinstance(g.node, ast.Assign) else g.node.target)}
+    adding = {id(n) for g in growths(source, name) for n in ast.walk(g.to)}
     out = []
     for node in ast.walk(source.tree):
         if refers(node, name) and isinstance(node.ctx, ast.Load) and id(node) not in adding:
