@@ -147,7 +147,7 @@ func (r *Result) stayedEmpty() bool {
 	counted := false
 	for _, d := range r.Last.Devices {
 		switch d.Kind {
-		case snapshot.Process:
+		case snapshot.Process, snapshot.Items, snapshot.Graph: // which have no bytes of their own
 		case snapshot.PythonHeap, snapshot.CPU:
 			if d.Meters.Allocated != 0 {
 				return false

@@ -142,7 +142,10 @@ func TestARunThatKeepsNothingPasses(t *testing.T) {
 		for step := range int64(20) {
 			snapshots = append(snapshots, &snapshot.Snapshot{
 				Mark: snapshot.Mark{Step: 10 * step, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks(),
-				Devices: []snapshot.Device{{Kind: snapshot.Process, Limit: snapshot.Unknown}, {Kind: c.kind, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.allocated}}},
+				Devices: []snapshot.Device{
+					{Kind: snapshot.Process, Limit: snapshot.Unknown}, {Kind: c.kind, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: c.allocated}},
+					{Kind: snapshot.Items, Limit: snapshot.Unknown}, // a container that is followed
+				},
 			})
 		}
 		r, err := Analyze(runOf(snapshots...), ByTrend)
