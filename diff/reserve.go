@@ -37,13 +37,14 @@ type Reserve struct {
 	Graph *snapshot.Holder
 	// Leaks, with Host: a finding says that it does.
 	Leaks bool
+	// Uneven, with Host: it grew by much, but not steadily.
+	Uneven bool
 	// Mapped, with Host: the process took it from the system itself, past malloc.
 	Mapped bool
 	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
 	Processes *Processes
 
 	noTensors bool // the program is known to have none
-	uneven    bool // with Host: it grew by much, but not steadily
 }
 
 // reserves looks at every device but the process itself, which has no cache that a
@@ -158,14 +159,14 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 		x, rest = x[at:], rest[at:]
 	}
 	steady := steadily(r.options.Without, x, rest)
-	if !steady && !multiplies(r.options.Without, x, rest) {
+	if !steady && !r.multiplies(x, rest) {
 		return nil
 	}
 	if explained := r.explained(); rest[len(rest)-1]-rest[0] < overheadShare*float64(explained) {
 		return nil
 	}
 	e := r.ofProcess(x, rest)
-	e.uneven = !steady
+	e.Uneven = !steady
 	return e
 }
 
@@ -187,11 +188,14 @@ func steadily(w Without, x, rest []float64) bool {
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
-// multiplies reports whether rising floors, which are not shown to be steady, have at least doubled and go on: a buffer that is
-// replaced by larger ones rises in a few jumps. So does a cache that fills, but neither is known to have stopped.
-func multiplies(w Without, x, rest []float64) bool {
-	on, _ := w.KeepsRising(x, rest)
-	return on && rest[len(rest)-1] >= 2*rest[0]
+// multiplies reports whether rising floors, which are not shown to be steady, have at least doubled, by no small part of the process,
+// and go on: a buffer that is replaced by larger ones rises in a few jumps. So does a cache that fills, but neither is known to have
+// stopped.
+func (r *Result) multiplies(x, rest []float64) bool {
+	on, _ := r.options.Without.KeepsRising(x, rest)
+	process, _ := r.Series.Unrecorded()
+	held, grown := float64(r.Series.Meters[process][len(r.Series.Marks)-1].Allocated), rest[len(rest)-1]-rest[0]
+	return on && rest[0] > 0 && grown >= rest[0] && grown >= unexplainedShare*(held-grown)
 }
 
 // knownRates is how many floors the growth of the process must have for its rate to be known, and knownWithin how far below it the
@@ -206,7 +210,7 @@ func (r *Result) judgeProcess() {
 	if slices.ContainsFunc(r.run.Info.Unseen, func(u snapshot.Unseen) bool { return u.Device == snapshot.PythonHeap }) {
 		return
 	}
-	if e == nil || e.uneven || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
+	if e == nil || e.Uneven || e.Cause == nil || r.Leaks() > 0 || e.Rate.Bytes.N < knownRates || e.Rate.Bytes.Low < knownWithin*e.Rate.Bytes.Value {
 		return
 	}
 	at, rest := r.Series.Unrecorded()
@@ -288,7 +292,7 @@ func (r *Result) Besides() snapshot.Bytes {
 	return snapshot.Bytes(rest[len(rest)-1] - rest[r.Series.WarmUp()])
 }
 
-// ProcessGrowth is the steady growth of the recorded process's own memory that no stack explains; nil for none.
+// ProcessGrowth is the growth of the recorded process's own memory that no stack explains, steady or Uneven; nil for none.
 func (r *Result) ProcessGrowth() *Reserve {
 	i := slices.IndexFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
 	if i < 0 {
@@ -432,7 +436,7 @@ func (e *Reserve) String() string {
 			what = "autograd's graph, which also grows, is the likely cause"
 		}
 		how := "grew steadily"
-		if e.uneven {
+		if e.Uneven {
 			how = "grew in uneven steps"
 		}
 		return fmt.Sprintf("memory of the process itself %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",

@@ -251,6 +251,9 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 		{"jumps of a buffer that is replaced by larger ones may be", func(i int) snapshot.Bytes {
 			return 50*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib
 		}, func(int) snapshot.Bytes { return mib }, true, 0},
+		{"such of what tensors leave, which is below nothing, are not", func(i int) snapshot.Bytes {
+			return 50*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib/100
+		}, func(int) snapshot.Bytes { return 450 * mib }, false, 0},
 		{"such that do not double it are not", func(i int) snapshot.Bytes {
 			return 200*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib
 		}, func(int) snapshot.Bytes { return mib }, false, 0},
@@ -270,6 +273,9 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 			}
 			if (r.ProcessGrowth() != nil) != c.want || r.Leaks() != c.leaks {
 				t.Errorf("got %v, %d leaks: %+v", r.ProcessGrowth() != nil, r.Leaks(), r.Reserves)
+			}
+			if e := r.ProcessGrowth(); e != nil && e.Uneven != strings.HasPrefix(c.name, "jumps of a buffer") {
+				t.Errorf("uneven: %v", e.Uneven)
 			}
 			if c.want && (r.Reserves[0].Cause == nil || r.Reserves[0].Cause.ID != "host-only") {
 				t.Errorf("got the cause %+v", r.Reserves[0].Cause)

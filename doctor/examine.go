@@ -280,7 +280,7 @@ func (f *Findings) confirm() {
 			f.Maybe = &Leak{Finding: finding}
 		}
 	}
-	if e := r.ProcessGrowth(); f.Leak == nil && e != nil {
+	if e := r.ProcessGrowth(); f.Leak == nil && e != nil && !e.Uneven {
 		f.Leak = &Leak{Process: e}
 	}
 	for _, c := range r.Children {

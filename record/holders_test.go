@@ -736,6 +736,9 @@ for holder in ("model.keys", "attribute", 0, ()), ("samples", "list", 5, (_walk.
         s.next = 0
         show(s)
         print("stays" if s.found else "goes")
+Walk.graph_hits, s.sizes, size, covers = {0: ("total", "graph", 0, ())}, {0: 5}, 99, []
+s.next = 0
+show(s)
 `
 
 // The layers of a cache that the step that runs has were called the holder of all caches that a list kept: the walks were too short
@@ -757,5 +760,6 @@ stays
 stays
 0.3 list samples 5 of stack 1
 stays
+0.3 graph total 0 of stack 1
 `)
 }

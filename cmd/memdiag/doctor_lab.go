@@ -180,7 +180,11 @@ func (l *lab) judge(run *doctor.Run) error {
 
 // leaks reports whether a rank leaks, in its own process or in one beside it.
 func leaks(r report.RankResult) bool {
-	return r.Result != nil && (r.Result.Leaks() > 0 || r.Result.ProcessGrowth() != nil || len(r.Result.Children) > 0)
+	if r.Result == nil {
+		return false
+	}
+	e := r.Result.ProcessGrowth()
+	return r.Result.Leaks() > 0 || e != nil && !e.Uneven || len(r.Result.Children) > 0
 }
 
 // stepsWord stands in a command for the number of steps, which doctor chooses.

@@ -222,6 +222,9 @@ func (c *comparison) process() *Check {
 	k.Before, k.Unit = before.Rate.Bytes, before.Rate.Unit
 	switch {
 	case after == nil:
+	case after.Uneven:
+		k.Answer, k.Why = CannotTell, "it still grows, in uneven steps that may end"
+		return k
 	case before.Rate.Unit != after.Rate.Unit:
 		k.Answer, k.Why = CannotTell, c.doubt // what a program takes as it begins, it takes by the clock
 		return k

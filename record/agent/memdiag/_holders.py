@@ -271,7 +271,7 @@ class Search:
                 self.keeps(*walk.kept)
                 self.graphs.found(walk.ends)
             for stack, holder in walk.graph_hits.items():
-                self.found[stack] = self.agent.step, holder
+                self.found[stack], self.sizes[stack] = (self.agent.step, holder), math.inf
             for stack in walk.covered():
                 holder = walk.hits[stack].holder(walk.sizes[stack])
                 self.found[stack] = self.agent.step, holder
