@@ -111,9 +111,9 @@ func (s *server) push(parts []*Part, last int64) (int64, error) {
 }
 
 // pushNumber is one that no other push has: the time in microseconds, and ten bits by chance for others who push in the same
-// one. It is above the last, whose clock may be ahead.
+// one. It is above the last, whose clock may be ahead: then others have the same last.
 func pushNumber(last int64) int64 {
-	return max(time.Now().UnixMicro()<<pushChance|rand.Int64N(1<<pushChance), last+1)
+	return max(time.Now().UnixMicro(), last>>pushChance+1)<<pushChance | rand.Int64N(1<<pushChance)
 }
 
 const pushChance = 10 // bits

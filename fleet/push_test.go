@@ -131,6 +131,22 @@ func (c *cutting) cutOff(dir string, a *clickhouse.Address, table string, when s
 	}
 }
 
+// TestPushesAfterOneWhoseClockWasAheadHaveNumbersOfTheirOwn: all of them know the same last number.
+func TestPushesAfterOneWhoseClockWasAheadHaveNumbersOfTheirOwn(t *testing.T) {
+	last := time.Now().Add(time.Hour).UnixMicro()<<pushChance | (1<<pushChance - 1)
+	numbers := make(map[int64]bool)
+	for range 100 {
+		n := pushNumber(last)
+		if n <= last {
+			t.Fatalf("%d is not above the last, %d", n, last)
+		}
+		numbers[n] = true
+	}
+	if len(numbers) < 50 { // of 1,024 by chance
+		t.Errorf("100 pushes have %d numbers", len(numbers))
+	}
+}
+
 func TestNothingIsLostAndNothingTwiceWhereAServerGoesAwayInMidInsert(t *testing.T) {
 	heavytest.Skip(t, "a ClickHouse server is started four times")
 	servers := startServers(t, 1)
