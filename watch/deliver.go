@@ -295,9 +295,10 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 	// One that is sent elsewhere would arrive as a GET, without the alarm, or at somebody whom nobody named.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return true, fmt.Errorf("no answer within %v", requestTime)
-	} else if err != nil {
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %v", requestTime)
+		}
 		return true, withoutURL(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
