@@ -245,11 +245,8 @@ class Heap:
     def malloc(self):
         """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""
         if self.mallinfo is None:
-            self.mallinfo = mallinfo2() or False
-        if not self.mallinfo:
-            return None
-        m = self.mallinfo()
-        return m.uordblks, m.fordblks, m.hblkhd
+            self.mallinfo = mallinfo() or False
+        return self.mallinfo() if self.mallinfo else None
 
     def growing(self):
         """Stacks that hold more than when they were first told, with their blocks."""
@@ -342,17 +339,38 @@ def highest():
     return 0
 
 
-def mallinfo2():
-    """glibc's function of that name; None where there is none."""
+def mallinfo(libc=None):
+    """A function that returns what glibc's malloc has in use, free, and mapped one by one; None where malloc is another."""
     try:
         import ctypes
 
+        libc = libc or ctypes.CDLL(None)
+        wide = hasattr(libc, "mallinfo2")
+
         class Info(ctypes.Structure):
-            _fields_ = [(n, ctypes.c_size_t) for n in (
+            _fields_ = [(n, ctypes.c_size_t if wide else ctypes.c_uint) for n in (
                 "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
 
-        f = ctypes.CDLL(None).mallinfo2
+        f = libc.mallinfo2 if wide else libc.mallinfo
         f.restype = Info
-        return f
     except Exception:
         return None
+
+    def read():
+        m = f()
+        return m.uordblks, m.fordblks, m.hblkhd
+
+    return read if wide else unwrapped(read)
+
+
+def unwrapped(read):
+    """A function that returns the numbers of read, which have 32 bits as those of glibc before 2.33, with more. They may change
+    by 2 GiB between two calls; what was lost before the first is not known."""
+    last = list(read())
+
+    def whole():
+        for i, n in enumerate(read()):
+            last[i] += (n - last[i] + (1 << 31)) % (1 << 32) - (1 << 31)
+        return tuple(last)
+
+    return whole
