@@ -176,6 +176,21 @@ func TestAPatchIsTheSmallestChangeThatLetsGo(t *testing.T) {
 			"refused: line 4 decides by the number of items",
 		},
 		{
+			"each tenth item does something, by a name for the number",
+			"kept = []\nfor x in data:\n    kept.append(x)\n    n = len(kept)\n    if n % 10 == 0:\n        f(kept[-3:])\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"refused: line 4 decides by the number of items",
+		},
+		{
+			"each tenth item does something, by a name for what is left",
+			"kept = []\nfor x in data:\n    kept.append(x)\n    if (left := len(kept) % 10) == 0:\n        f(kept[-3:])\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"refused: line 4 decides by the number of items",
+		},
+		{
+			"the number of items has a name that no condition reads",
+			"kept = []\ndef f(x):\n    kept.append(x)\n    n = len(kept)\n    print(n)\ndef g(n):\n    if n:\n        h()\n", Leak{Path: "__main__.kept", Kind: "list"},
+			"+    del kept[:-1]",
+		},
+		{
 			"the number of items is printed",
 			"kept = []\nfor x in data:\n    kept.append(x)\nprint(len(kept) + 1, len(kept) == 3)\n", Leak{Path: "__main__.kept", Kind: "list"},
 			"+    del kept[:-1]",

@@ -215,9 +215,24 @@ def compared(source, length):
         others = [number(n) for n in [above.left, *above.comparators] if n is not length]
         if all(n is not None and n >= 0 for n in others) and not any(isinstance(op, (ast.Eq, ast.NotEq)) for op in above.ops):
             return max(others) + 1
-    if isinstance(above, (ast.Compare, ast.BinOp)) and source.tests(above):
+    if isinstance(above, (ast.Compare, ast.BinOp)) and source.tests(above) or named_for_test(source, length):
         raise Refused("line %d decides by the number of items" % length.lineno)
     return 0
+
+
+def named_for_test(source, length):
+    """Reports whether a length, or what is computed of it, gets a name that a condition reads, as n of `n = len(kept)` in `if n % 10 == 0`."""
+    value, above = length, source.parents.get(length)
+    while isinstance(above, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
+        value, above = above, source.parents.get(above)
+    if not isinstance(above, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) or above.value is not value:
+        return False
+    for target in getattr(above, "targets", None) or [above.target]:
+        within = isinstance(target, ast.Name) and source.up(above, FUNCTIONS) or source.tree
+        conditions = [n.test for n in ast.walk(within) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
+        if last_name(target) and any(refers(n, last_name(target)) for condition in conditions for n in ast.walk(condition)):
+            return True
+    return False
 
 
 def reads(source, name):
