@@ -86,10 +86,19 @@ func (r *Result) Demand() []Demand {
 	for _, d := range r.Last.Devices {
 		k, ok := highest[kindIndex{d.Kind, d.Index}]
 		if ok {
-			out = append(out, demand(d, k.phase, reached[k]))
+			out = append(out, demand(d, k.phase, reached[k], r.leaksOn(d)))
 		}
 	}
 	return out
+}
+
+// leaksOn reports whether a device's memory grows with time, whatever the input: a leak was found there, or the process grows.
+func (r *Result) leaksOn(d snapshot.Device) bool {
+	process := d.Kind == snapshot.Process
+	return process && r.ProcessGrowth() != nil || slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		of := f.Rows[0].Device
+		return f.Verdict == Leak && (of.Kind == d.Kind && of.Index == d.Index || process && of.Kind.InProcess())
+	})
 }
 
 type kindIndex struct {
@@ -97,11 +106,15 @@ type kindIndex struct {
 	index int
 }
 
-func demand(device snapshot.Device, phase string, reached map[Input]float64) Demand {
+func demand(device snapshot.Device, phase string, reached map[Input]float64, leaks bool) Demand {
 	inputs := slices.SortedFunc(maps.Keys(reached), func(a, b Input) int {
 		return cmp.Or(cmp.Compare(a.size(), b.size()), cmp.Compare(a.Batch, b.Batch))
 	})
 	d := Demand{Device: device, Phase: phase, Sizes: len(inputs), Smallest: inputs[0], Largest: inputs[len(inputs)-1]}
+	if leaks {
+		d.Why = "the run leaks, so that later peaks are higher"
+		return d
+	}
 	var peaks []float64
 	for _, in := range inputs {
 		peaks = append(peaks, reached[in])

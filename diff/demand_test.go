@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -84,5 +85,36 @@ func TestTheHighestPhaseTellsOfADevice(t *testing.T) {
 	export := snapshot.Peak{Phase: "export", Batch: 1, Bytes: 1 << 40}
 	if d := demandOf(t, 0, append(append(eval, peaks...), export)...); d.Phase != "train" || d.Sizes != 5 || d.Why != "" {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestALeakIsNotTakenForTheInput(t *testing.T) {
+	peaks := ofBatches(func(b int64) int64 { return 1<<30 + b<<28 }, 8, 16, 24, 32, 40)
+	leakOn := func(kind snapshot.DeviceKind) *Result {
+		return &Result{Findings: []Finding{{Verdict: Leak, Rows: []*Row{{Device: snapshot.Device{Kind: kind}}}}}}
+	}
+	grows := &Result{Reserves: []Reserve{{Meter: cause.Host}}}
+	possible := leakOn(snapshot.CUDA)
+	possible.Findings[0].Verdict = Inconclusive
+	for _, c := range []struct {
+		of    snapshot.DeviceKind
+		r     *Result
+		leaks bool
+	}{
+		{snapshot.CUDA, leakOn(snapshot.CUDA), true},
+		{snapshot.CUDA, leakOn(snapshot.CPU), false},
+		{snapshot.CUDA, possible, false},
+		{snapshot.CUDA, grows, false},
+		{snapshot.Process, leakOn(snapshot.CPU), true},
+		{snapshot.Process, leakOn(snapshot.CUDA), false},
+		{snapshot.Process, grows, true},
+	} {
+		for i := range peaks {
+			peaks[i].Device.Kind = c.of
+		}
+		c.r.Last, c.r.run = &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: c.of}}}, &snapshot.Run{Peaks: peaks}
+		if d := c.r.Demand()[0]; (d.Why != "") != c.leaks || c.leaks && !strings.Contains(d.Why, "leaks") {
+			t.Errorf("%s: %+v", c.of, d)
+		}
 	}
 }
