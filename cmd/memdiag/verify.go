@@ -41,8 +41,8 @@ rank is compared with the same rank before, or with --rank.`,
 				if runs[i], err = env.openToVerify(name); err != nil {
 					return err
 				}
-				if n := len(runs[i].Snapshots); n < 2 {
-					fmt.Fprintf(env.stdout, "%s: %s has %s, and growth takes two\n", baseline.CannotTell, report.Printable(name), snapshots(n))
+				if len(runs[i].Snapshots) < 2 {
+					fmt.Fprintf(env.stdout, "%s: %s\n", baseline.CannotTell, tooFew(name, runs[i]))
 					return &exitError{code: exitInconclusive}
 				}
 			}
@@ -137,4 +137,13 @@ func snapshots(n int) string {
 		return "1 snapshot"
 	}
 	return fmt.Sprintf("%d snapshots", n)
+}
+
+// tooFew says that a run has fewer than two snapshots, and that its command failed, if it did.
+func tooFew(name string, run *snapshot.Run) string {
+	text := fmt.Sprintf("%s has %s, and growth takes two", report.Printable(name), snapshots(len(run.Snapshots)))
+	if code := run.Info.ExitCode; code != nil && *code != 0 {
+		text += fmt.Sprintf("; its command ended with code %d", *code)
+	}
+	return text
 }

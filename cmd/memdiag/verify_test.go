@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestARunOfWhichNothingNamesTheProgramProvesNothing: one that lost run.json, or its command, was never a
@@ -50,5 +52,20 @@ func TestARunOfWhichNothingNamesTheProgramProvesNothing(t *testing.T) {
 	}
 	if code, out, _ := memdiagIn(t, "verify", leaky, fixed); code != exitFine {
 		t.Errorf("ends with %d: %s", code, out)
+	}
+}
+
+// A fix that raises an error leaves a run without snapshots: the error is the reason.
+func TestVerifySaysThatTheCommandFailed(t *testing.T) {
+	failed := 1
+	for want, code := range map[string]*int{
+		"fixed has 0 snapshots, and growth takes two":                                nil,
+		"fixed has 0 snapshots, and growth takes two; its command ended with code 1": &failed,
+	} {
+		var run snapshot.Run
+		run.Info.ExitCode = code
+		if got := tooFew("fixed", &run); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
