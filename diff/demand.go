@@ -23,7 +23,7 @@ type Demand struct {
 	// Fixed is what no input changes; Sample and Token are what each sample and each token adds, 0 where the fit has no such part.
 	Fixed, Sample, Token float64
 	Off                  float64 // the largest residual, as a share of the highest peak
-	// Next is an input twice the largest, Need its peak, and NeedOff by how much that may be off, at 95 %.
+	// Next is the largest input with its batch doubled, or its length where the batch does not vary, Need its peak, and NeedOff by how much that may be off, at 95 %.
 	Next          Input
 	Need, NeedOff snapshot.Bytes
 	// Fits is the largest batch, at the largest length, whose peak is within the device's Limit; 0 where that is not known, or
@@ -36,9 +36,6 @@ type Input struct{ Batch, Length int64 }
 
 // Tokens are those of all samples.
 func (i Input) Tokens() int64 { return max(i.Batch, 1) * i.Length }
-
-// curve is by what a peak bends that does not grow in proportion to the size: attention takes the square of the length.
-func curve(i Input) float64 { return float64(i.size()) * float64(cmp.Or(i.Length, i.Batch)) }
 
 // size orders inputs.
 func (i Input) size() int64 { return max(i.Batch, 1) * max(i.Length, 1) }
@@ -140,16 +137,21 @@ type part struct {
 
 var (
 	fixed  = part{func(d *Demand) *float64 { return &d.Fixed }, func(Input) int64 { return 1 }}
-	sample = part{func(d *Demand) *float64 { return &d.Sample }, func(i Input) int64 { return i.Batch }}
+	sample = part{func(d *Demand) *float64 { return &d.Sample }, batchOf}
 	token  = part{func(d *Demand) *float64 { return &d.Token }, Input.Tokens}
 )
 
+func batchOf(i Input) int64  { return i.Batch }
+func lengthOf(i Input) int64 { return i.Length }
+
+// varies reports whether a part of the input is known of all, and not the same in all.
+func varies(inputs []Input, of func(Input) int64) bool {
+	return !slices.ContainsFunc(inputs, func(i Input) bool { return of(i) <= 0 }) && slices.ContainsFunc(inputs, func(i Input) bool { return of(i) != of(inputs[0]) })
+}
+
 // partsOf are the models to try, the simplest first: what does not vary, or is not known of all, tells nothing.
 func partsOf(inputs []Input) [][]part {
-	varies := func(of func(Input) int64) bool {
-		return !slices.ContainsFunc(inputs, func(i Input) bool { return of(i) <= 0 }) && slices.ContainsFunc(inputs, func(i Input) bool { return of(i) != of(inputs[0]) })
-	}
-	batches, lengths := varies(sample.by), varies(func(i Input) int64 { return i.Length })
+	batches, lengths := varies(inputs, batchOf), varies(inputs, lengthOf)
 	switch {
 	case batches && lengths:
 		return [][]part{{fixed, token}, {fixed, sample, token}}
@@ -194,9 +196,16 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 			return "the peak falls where the input grows"
 		}
 	}
-	next := Input{ahead * d.Largest.Batch, d.Largest.Length}
-	if next.Batch == 0 {
-		next.Length *= ahead
+	next, batches := d.Largest, varies(inputs, batchOf)
+	if batches {
+		next.Batch *= ahead
+	} else {
+		next.Length *= ahead // what each sample takes whatever its length is in Fixed
+	}
+	// curve is by what a peak bends that does not grow in proportion to the size: attention takes the square of the length.
+	curve := func(i Input) float64 { return float64(i.Batch) * float64(i.Batch) }
+	if varies(inputs, lengthOf) {
+		curve = func(i Input) float64 { return float64(i.Tokens()) * float64(i.Length) }
 	}
 	value, off := f.At(row(next))
 	for i, in := range inputs {
@@ -213,7 +222,7 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 		*p.figure(d) = max(f.Coefficients[i], 0)
 	}
 	d.Off, d.Next, d.Need, d.NeedOff = f.Off/slices.Max(peaks), next, snapshot.Bytes(value), snapshot.Bytes(off)
-	if each := d.Sample + d.Token*float64(d.Largest.Length); each > 0 && d.Device.Limit > 0 && d.Largest.Batch > 0 && d.Need > d.Device.Limit {
+	if each := d.Sample + d.Token*float64(d.Largest.Length); each > 0 && d.Device.Limit > 0 && batches && d.Need > d.Device.Limit {
 		d.Fits = int64(max((float64(d.Device.Limit)-d.Fixed)/each, 0))
 	}
 	return ""

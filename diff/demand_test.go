@@ -56,6 +56,33 @@ func TestAPeakIsFittedToTokensAndSamples(t *testing.T) {
 	}
 }
 
+func TestWhatVariesIsDoubled(t *testing.T) {
+	for _, batch := range []int64{0, 8} {
+		var peaks []snapshot.Peak
+		for _, length := range []int64{128, 256, 512, 768, 1024} {
+			at := Input{batch, length}
+			peaks = append(peaks, snapshot.Peak{Batch: batch, Length: length, Bytes: snapshot.Bytes(8<<30 + at.Tokens()<<20)})
+		}
+		d := demandOf(t, 9*snapshot.GiB, peaks...)
+		if want := (Input{batch, 2048}); d.Why != "" || d.Next != want || math.Abs(float64(d.Need)/float64(8<<30+want.Tokens()<<20)-1) > 0.01 || d.Fits != 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+func TestABendIsPartOfWhatTheForecastMayBeOff(t *testing.T) {
+	bent := func(b int64) int64 { return 1<<30 + b<<26 + b*b<<14 }
+	for _, length := range []int64{0, 512} {
+		peaks := ofBatches(bent, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160)
+		for i := range peaks {
+			peaks[i].Length = length
+		}
+		if d := demandOf(t, 0, peaks...); d.Why != "" || math.Abs(float64(d.Need)-float64(bent(320))) > float64(d.NeedOff) {
+			t.Errorf("length %d: %+v", length, d)
+		}
+	}
+}
+
 func TestWhatIsNoLineIsNotFitted(t *testing.T) {
 	line := func(b int64) int64 { return 1<<30 + b<<20 }
 	for want, peaks := range map[string][]snapshot.Peak{
