@@ -331,11 +331,15 @@ class Finder:
 
 
 def highest():
-    """The most resident memory that this process ever had; getrusage counts that of the program before an exec, too."""
-    with open("/proc/self/status", "rb") as f:
-        for line in f:
-            if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) << 10
+    """The most resident memory that this process ever had, 0 where that is not known; getrusage counts that of the program before an
+    exec, too."""
+    try:
+        with open("/proc/self/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"VmHWM:"):
+                    return int(line.split()[1]) << 10
+    except OSError:
+        pass  # no Linux
     return 0
 
 

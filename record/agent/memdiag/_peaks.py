@@ -23,7 +23,7 @@ class Peaks(Table):
     def fresh(self):
         super().fresh()
         self.batch = self.length = 0  # of the last input, also for snapshots
-        self.phase, self.highest = None, {}  # at the last mark
+        self.highest = {}  # at the last mark of the phase
         self.budget = Budget(self.agent, ALLOWANCE, SHARE)
 
     def told(self, step, batch, length):
@@ -42,20 +42,18 @@ class Peaks(Table):
         self.budget.spent += work() - begun
 
     def read(self, step):
-        phase, agent = self.phase, self.agent
-        self.phase = agent.phase
         for device, peak in self.peaks():
             before = self.highest.get(device)
             self.highest[device] = max(peak, before or 0)
-            if before is not None and peak > before and phase == agent.phase:
-                self.add(b"%d,%s,%s,%d,%d,%d\n" % (step, named(phase), device, self.batch, self.length, peak))
+            if before is not None and peak > before:
+                self.add(b"%d,%s,%s,%d,%d,%d\n" % (max(step, 0), named(self.agent.phase), device, self.batch, self.length, peak))
 
     def peaks(self):
         """The highest peaks so far, of the GPUs that are used, else of the process."""
         cuda = self.agent.torch.cuda
         if cuda is not None and cuda.recording:
             return [(b"%s:%d" % (cuda.gpu.name.encode(), i), cuda.gpu.stats(i)["allocated_bytes"]["all"].get("peak", 0)) for i in range(cuda.gpu.count())]
-        return [(b"host:0", highest())]
+        return [(b"host:0", peak)] if (peak := highest()) else []
 
 
 def named(phase):
