@@ -26,8 +26,8 @@ type Demand struct {
 	// Next is the largest input with its batch doubled, or its length where the batch does not vary, Need its peak, and NeedOff by how much that may be off, at 95 %.
 	Next          Input
 	Need, NeedOff snapshot.Bytes
-	// Fits is the largest batch, at the largest length, whose peak is within the device's Limit; 0 where that is not known, or
-	// beyond twice the largest.
+	// Fits is the batch, at the largest length, above which even the least that may be needed is more than the device's Limit. Whether
+	// it fits itself is not known: the Limit also has what is reserved and not live. 0 where none is known, or it is beyond Next.
 	Fits int64
 }
 
@@ -222,8 +222,8 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 		*p.figure(d) = max(f.Coefficients[i], 0)
 	}
 	d.Off, d.Next, d.Need, d.NeedOff = f.Off/slices.Max(peaks), next, snapshot.Bytes(value), snapshot.Bytes(off)
-	if each := d.Sample + d.Token*float64(d.Largest.Length); each > 0 && d.Device.Limit > 0 && batches && d.Need > d.Device.Limit {
-		d.Fits = int64(max((float64(d.Device.Limit)-d.Fixed)/each, 0))
+	if limit := float64(d.Device.Limit); batches && limit > d.Fixed && value-off > limit {
+		d.Fits = int64((limit - d.Fixed) / (d.Sample + d.Token*float64(d.Largest.Length) - off/float64(next.Batch)))
 	}
 	return ""
 }

@@ -56,6 +56,19 @@ func TestAPeakIsFittedToTokensAndSamples(t *testing.T) {
 	}
 }
 
+func TestABatchThatDoesNotFitIsOneThatMayNeedNoLess(t *testing.T) {
+	noisy := ofBatches(func(b int64) int64 { return 2<<30 + b*3<<29 + b%3<<29 }, 8, 12, 16, 24, 32, 40)
+	d := demandOf(t, 80*snapshot.GiB, noisy...)
+	off := float64(d.NeedOff) / float64(d.Next.Batch)
+	needs := func(batch int64) float64 { return d.Fixed + float64(batch)*(d.Sample-off) }
+	if d.Why != "" || d.Fits == 0 || needs(d.Fits) > 80<<30 || needs(d.Fits+1) <= 80<<30 || d.Fixed+float64(d.Fits)*d.Sample <= 80<<30 {
+		t.Errorf("%+v", d)
+	}
+	if near := demandOf(t, d.Need-1<<20, noisy...); near.Fits != 0 {
+		t.Errorf("%+v; the next may fit", near)
+	}
+}
+
 func TestWhatVariesIsDoubled(t *testing.T) {
 	for _, batch := range []int64{0, 8} {
 		var peaks []snapshot.Peak

@@ -30,7 +30,7 @@ func demandText(d *diff.Demand) string {
 		text += glue(fmt.Sprintf(" ± %s", d.NeedOff))
 	}
 	if d.Fits > 0 {
-		text += fmt.Sprintf(", and %s is the most that fits in %s", inputText(diff.Input{Batch: d.Fits, Length: d.Largest.Length}), glue(d.Device.Limit.String()))
+		text += fmt.Sprintf(", and more than %s does not fit in %s", inputText(diff.Input{Batch: d.Fits, Length: d.Largest.Length}), glue(d.Device.Limit.String()))
 	}
 	return text
 }
@@ -62,7 +62,7 @@ type demandJSON struct {
 	NextLength  int64   `json:"next_length,omitempty"`
 	NextBytes   int64   `json:"next_bytes,omitempty"`
 	NextOff     int64   `json:"next_bytes_error,omitempty"`
-	FittingMost int64   `json:"largest_batch_within_limit,omitempty"`
+	FittingMost int64   `json:"largest_batch_that_may_fit,omitempty"`
 }
 
 func demandsOf(r *diff.Result) (out []demandJSON) {
