@@ -70,7 +70,7 @@ func (r *Result) Demand() []Demand {
 		if p.Batch == 0 && p.Length == 0 {
 			continue // what the program marked was no number
 		}
-		k := key{kindIndex{p.Device.Kind, p.Device.Index}, p.Phase}
+		k := key{kindIndex{p.Kind, p.Index}, p.Phase}
 		if reached[k] == nil {
 			reached[k] = make(map[Input]float64)
 		}
@@ -121,6 +121,7 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 		d.Why = "the peak is almost the same for all"
 		return d
 	}
+	d.Why = "neither the batch nor the length is known of all"
 	for _, parts := range partsOf(inputs) {
 		if d.Why = d.fit(parts, inputs, peaks, rise); d.Why == "" {
 			break
@@ -157,9 +158,10 @@ func partsOf(inputs []Input) [][]part {
 		return [][]part{{fixed, token}, {fixed, sample, token}}
 	case lengths:
 		return [][]part{{fixed, token}}
-	default:
+	case batches:
 		return [][]part{{fixed, sample}}
 	}
+	return nil
 }
 
 // fit sets the figures of d, or says why there are none.

@@ -13,7 +13,7 @@ func demandOf(t *testing.T, limit snapshot.Bytes, peaks ...snapshot.Peak) Demand
 	t.Helper()
 	device := snapshot.Device{Kind: snapshot.CUDA, Limit: limit}
 	for i := range peaks {
-		peaks[i].Device.Kind = snapshot.CUDA
+		peaks[i].Kind = snapshot.CUDA
 	}
 	out := (&Result{Last: &snapshot.Snapshot{Devices: []snapshot.Device{device}}, run: &snapshot.Run{Peaks: peaks}}).Demand()
 	if len(out) != 1 {
@@ -104,6 +104,7 @@ func TestWhatIsNoLineIsNotFitted(t *testing.T) {
 		"almost the same":         ofBatches(func(b int64) int64 { return 1<<30 + b }, 100, 200, 400, 800, 1600),
 		"not follow the size":     ofBatches(func(b int64) int64 { return b * b << 16 }, 8, 16, 32, 64, 128), // attention without a fused kernel
 		"not known well":          ofBatches(func(b int64) int64 { return 1<<30 + b<<26 + b*b<<18 }, 8, 32, 64, 96, 128, 160),
+		"is known of all":         append(ofBatches(line, 100, 200, 400, 800, 1600), snapshot.Peak{Length: 512, Bytes: 1 << 31}),
 		"change only together":    {{Batch: 1, Length: 32, Bytes: 1 << 20}, {Batch: 2, Length: 16, Bytes: 2 << 20}, {Batch: 4, Length: 8, Bytes: 3 << 20}, {Batch: 8, Length: 4, Bytes: 4 << 20}, {Batch: 16, Length: 2, Bytes: 5 << 20}, {Batch: 32, Length: 1, Bytes: 6 << 20}},
 		"falls where the input g": {{Batch: 64, Bytes: 1 << 20}, {Batch: 32, Bytes: 2 << 20}, {Batch: 20, Bytes: 19 << 17}, {Batch: 8, Bytes: 22 << 17}, {Batch: 4, Bytes: 23 << 17}},
 	} {
@@ -150,7 +151,7 @@ func TestALeakIsNotTakenForTheInput(t *testing.T) {
 		{snapshot.Process, grows, true},
 	} {
 		for i := range peaks {
-			peaks[i].Device.Kind = c.of
+			peaks[i].Kind = c.of
 		}
 		c.r.Last, c.r.run = &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: c.of}}}, &snapshot.Run{Peaks: peaks}
 		if d := c.r.Demand()[0]; (d.Why != "") != c.leaks || c.leaks && !strings.Contains(d.Why, "leaks") {

@@ -4,8 +4,9 @@ package snapshot
 type Peak struct {
 	Step   int64
 	Phase  string // "" where the program marked none
-	Device Device // of which Kind and Index are known
-	Batch  int64  // samples; 0 where unknown
-	Length int64  // of a sequence; 0 where unknown
+	Kind   DeviceKind
+	Index  int   // of the device
+	Batch  int64 // samples; 0 where unknown
+	Length int64 // of a sequence; 0 where unknown
 	Bytes  Bytes
 }

@@ -5,11 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/bounded"
+)
+
+const (
+	// maxPeaks are many: a line is written only where the highest peak so far rises.
+	maxPeaks = 10_000
+	// maxBytes is more than any device has.
+	maxBytes = 1 << 50
 )
 
 // Header begins the file.
@@ -21,6 +29,9 @@ func Detect(head []byte) bool { return bounded.Begins(head, Header) }
 // Read reads the file, up to a line that is broken; the error names it. A last line without its end is left out.
 func Read(r io.Reader) (out []snapshot.Peak, err error) {
 	err = bounded.Rows(r, Header, func(line string) error {
+		if len(out) == maxPeaks {
+			return fmt.Errorf("more than %d peaks", maxPeaks)
+		}
 		peak, err := parse(line)
 		if err == nil {
 			out = append(out, peak)
@@ -47,8 +58,19 @@ func parse(line string) (p snapshot.Peak, err error) {
 	}
 	p = snapshot.Peak{
 		Step: number(fields[0], "step"), Phase: fields[1],
-		Device: snapshot.Device{Kind: snapshot.DeviceKind(kind), Index: int(number(index, "device"))},
-		Batch:  number(fields[3], "batch"), Length: number(fields[4], "length"), Bytes: snapshot.Bytes(number(fields[5], "size")),
+		Kind: snapshot.DeviceKind(kind), Index: int(number(index, "device")),
+		Batch: part(number(fields[3], "batch")), Length: part(number(fields[4], "length")), Bytes: snapshot.Bytes(number(fields[5], "size")),
+	}
+	if p.Bytes > maxBytes {
+		return p, fmt.Errorf("a peak of %s bytes", fields[5])
 	}
 	return p, err
+}
+
+// part is a part of an input's size; 0, unknown, for one so large that products of two would overflow.
+func part(n int64) int64 {
+	if n > math.MaxInt32 {
+		return 0
+	}
+	return n
 }
