@@ -33,10 +33,11 @@ peaks.budget.spent = 0
 mark(10, 700, 8)            # or in step 9
 mark(11, 800, 8)
 mark(None, 800, None, phase="train")
-mark(12, 900, 8)            # what was before it in its phase is not known
+mark(12, 900, 8)
 mark(None, 900, None, phase="test")
 mark(None, 1000, None, phase="train")  # an evaluation that marks no size
 mark(13, 1000, 8)
+mark(None, 1050, None, phase="backward")  # of a step that has several phases
 mark(-1, 1100, 8)           # a table has no such step
 peaks.flush()
 print(open(os.path.join(agent.dir, "peaks.csv"), encoding="utf-8").read(), *notes)
@@ -53,7 +54,8 @@ func TestPeaksAreThoseOfTheStepThatReachedThem(t *testing.T) {
 4,,cuda:0,0,0,300
 6,eval__é,cuda:0,8,0,500
 11,eval__é,cuda:0,8,0,800
-0,train,cuda:0,8,0,1100
+12,train,cuda:0,8,0,900
+0,backward,cuda:0,8,0,1100
  mark: batch must be one number, not 'many'
 True
 []

@@ -424,7 +424,7 @@ class Agent:
             if phase != self.phase:
                 self.happened(phase)
                 if self.peaks is not None:
-                    self.peaks.highest.clear()  # what ran until here was of another phase
+                    self.peaks.began()
             self.phase = phase
         if epoch is not None and (epoch := number(self, "epoch", int, epoch)) is not None:
             if epoch != self.epoch_number:

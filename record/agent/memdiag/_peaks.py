@@ -23,12 +23,19 @@ class Peaks(Table):
     def fresh(self):
         super().fresh()
         self.batch = self.length = 0  # of the last input, also for snapshots
-        self.highest = {}  # at the last mark of the phase
+        self.highest = {}  # when the counters were last read
         self.budget = Budget(self.agent, ALLOWANCE, SHARE)
 
     def told(self, step, batch, length):
         """What ran since the last such mark had an input of this size."""
         self.batch, self.length = (0 if v is None else max(number(self.agent, name, int, v) or 0, 0) for name, v in (("batch", batch), ("length", length)))
+        self.look(step)
+
+    def began(self):
+        """Another phase has begun: what ran until here, as an evaluation, is not of its steps."""
+        self.look(None)
+
+    def look(self, step):
         if self.over:
             return
         if not self.budget.affords():
@@ -45,7 +52,7 @@ class Peaks(Table):
         for device, peak in self.peaks():
             before = self.highest.get(device)
             self.highest[device] = max(peak, before or 0)
-            if before is not None and peak > before:
+            if step is not None and before is not None and peak > before:
                 self.add(b"%d,%s,%s,%d,%d,%d\n" % (max(step, 0), named(self.agent.phase), device, self.batch, self.length, peak))
 
     def peaks(self):
