@@ -89,13 +89,9 @@ func (c *cutting) begin(table string, r *http.Request, body []byte) {
 	if err != nil {
 		c.t.Error(err)
 	}
-	for range 500 {
-		if c.victim.rows(table) > had {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !eventually(c.t, func() bool { return c.victim.rows(table) > had }) {
+		c.t.Errorf("nothing of %s was stored", table)
 	}
-	c.t.Errorf("nothing of %s was stored", table)
 }
 
 // rows counts what a server itself stores of a table.
@@ -172,13 +168,10 @@ func TestNothingIsLostAndNothingTwiceWhereAServerGoesAwayInMidInsert(t *testing.
 		}
 	}
 	answersAsTheFolder(t, dir, a)
-	for range 500 {
-		if servers[0].rows("ranks") == len(want(t, dir)) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	ranks := len(want(t, dir))
+	if !eventually(t, func() bool { return servers[0].rows("ranks") == ranks }) {
+		t.Errorf("%d rows are left", servers[0].rows("ranks"))
 	}
-	t.Errorf("%d rows are left", servers[0].rows("ranks"))
 }
 
 // want is all ranks of a folder.

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +25,7 @@ type clickhouseServer struct {
 	dir     string
 	http    string // its address
 	command *exec.Cmd
+	ended   chan struct{}
 }
 
 // startServers starts servers on free ports, with all their files in a folder of the test's.
@@ -79,22 +80,33 @@ func startServers(t *testing.T, n int) []*clickhouseServer {
 	return servers
 }
 
-// freePorts are ports that nobody listened at a moment ago.
+// freePorts are ports at which nobody listens. They are below those that a system gives to whoever asks for any: one of these could
+// be given away before the server listens there.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	var all []net.Listener
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(ports) < n {
+		port := 10000 + rand.IntN(20000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		all = append(all, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	for _, l := range all {
-		_ = l.Close() // all at once, so that no port is given twice
+		defer func() { _ = l.Close() }() // all at the end, so that no port is there twice
+		ports = append(ports, port)
 	}
 	return ports
+}
+
+// eventually reports whether something is so in the time that the tests have: it may take as long as the machine needs.
+func eventually(t *testing.T, is func() bool) bool {
+	t.Helper()
+	end, limited := t.Deadline()
+	for !is() {
+		if limited && time.Until(end) < 10*time.Second { // in which a test says what is wrong
+			return false
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return true
 }
 
 func (s *clickhouseServer) start(program string) {
@@ -103,14 +115,17 @@ func (s *clickhouseServer) start(program string) {
 	if err := s.command.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	s.ended = make(chan struct{})
+	go func(command *exec.Cmd, ended chan struct{}) {
+		_ = command.Wait() // it is killed
+		close(ended)
+	}(s.command, s.ended)
 	s.t.Cleanup(s.kill)
 }
 
 func (s *clickhouseServer) kill() {
-	if s.command.ProcessState == nil {
-		_ = s.command.Process.Kill()
-		_ = s.command.Wait() // it was killed
-	}
+	_ = s.command.Process.Kill() // unless it has ended
+	<-s.ended
 }
 
 // again starts it after it was killed.
@@ -123,15 +138,23 @@ func (s *clickhouseServer) again() {
 
 func (s *clickhouseServer) await() {
 	s.t.Helper()
-	for range 600 {
-		if answer, err := http.Get("http://" + s.http + "/ping"); err == nil {
+	answers := false
+	eventually(s.t, func() bool {
+		answer, err := http.Get("http://" + s.http + "/ping")
+		if err == nil {
+			answers = true
 			_ = answer.Body.Close()
-			return
+			return true
 		}
-		if s.command.Process.Signal(syscall.Signal(0)) != nil {
-			break
+		select {
+		case <-s.ended:
+			return true
+		default:
+			return false
 		}
-		time.Sleep(50 * time.Millisecond)
+	})
+	if answers {
+		return
 	}
 	log, _ := os.ReadFile(filepath.Join(s.dir, "errors"))
 	s.t.Fatalf("the server does not start: %s", log)
