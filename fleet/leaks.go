@@ -87,9 +87,9 @@ func (h *histogram) put(step, n int64, most float64) {
 // mostSteps is the last step, in octaves.
 const mostSteps = float64(64*16-1) / 16
 
-// stepInSQL is the step of a rate in a column.
+// stepInSQL is the step of a rate in a column. Servers before 21.9 compute the logarithm for rates below 1, too.
 func stepInSQL(column string) string {
-	return fmt.Sprintf("if(%s >= 1, toInt64(16 * least(log2(%s), %v)), toInt64(0))", column, column, mostSteps)
+	return fmt.Sprintf("if(%s >= 1, toInt64(16 * least(log2(greatest(%s, 1)), %v)), toInt64(0))", column, column, mostSteps)
 }
 
 func (h *histogram) join(o *histogram) {

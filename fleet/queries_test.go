@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,5 +195,14 @@ func TestHostileNamesStayNames(t *testing.T) {
 	got := asked(t, python, views(t, dir, DuckDB), []string{"SELECT commit FROM runs"})
 	if want := "c'; DROP TABLE runs; --\x1b[31m\n�"; got[0][0][0] != want {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTheStepOfARateInSQLIsThatOfTheFolder also where a server computes both branches of if, as those before 21.9 do.
+func TestTheStepOfARateInSQLIsThatOfTheFolder(t *testing.T) {
+	query := "SELECT " + stepInSQL("rate") + " FROM (SELECT arrayJoin([0., 0.5, 1, 3, inf, nan]) AS rate) SETTINGS short_circuit_function_evaluation = 'disable'"
+	out, err := exec.CommandContext(t.Context(), pythonWith(t, "chdb"), "-c", "import chdb, sys; print(chdb.query(sys.argv[1]))", query).CombinedOutput()
+	if got := strings.Fields(string(out)); err != nil || !slices.Equal(got, []string{"0", "0", "0", "25", "1023", "0"}) {
+		t.Errorf("%s %v", out, err)
 	}
 }

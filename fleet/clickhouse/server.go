@@ -37,6 +37,7 @@ func (e *Error) Error() string { return e.Host + ": the server says: " + e.Said 
 // Codes of ClickHouse's errors.
 const (
 	noSuchTable    = 60
+	syntax         = 62
 	noSuchDatabase = 81
 )
 
@@ -68,6 +69,12 @@ func (e *Error) Hint() string {
 func Missing(err error) bool {
 	said, ok := errors.AsType[*Error](err)
 	return ok && (said.Code == noSuchTable || said.Code == noSuchDatabase || said.shardLacks())
+}
+
+// NotUnderstood reports whether an error says that a statement is not in the server's SQL, as where it is older than the statement.
+func NotUnderstood(err error) bool {
+	said, ok := errors.AsType[*Error](err)
+	return ok && said.Code == syntax
 }
 
 // shardLacks reports whether a table is not on a server of the cluster.
