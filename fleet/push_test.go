@@ -198,9 +198,11 @@ func TestThreeShardsAnswerAsTheFolderThoughOneDies(t *testing.T) {
 		t.Errorf("one of three: %v", err)
 	}
 	initialized(t, all)
-	var alone *clickhouse.AddressError
-	if err := InitServer(t.Context(), addressOf(t, hostsOf(servers[:1]), "/fleet")); !errors.As(err, &alone) {
-		t.Errorf("a cluster's server alone: %v", err)
+	for _, other := range []string{"/fleet", "/fleet?cluster=others"} {
+		var refused *clickhouse.AddressError
+		if err := InitServer(t.Context(), addressOf(t, hostsOf(servers[:1]), other)); !errors.As(err, &refused) {
+			t.Errorf("tables of a cluster as %s: %v", other, err)
+		}
 	}
 
 	dir := filepath.Join(t.TempDir(), "fleet")

@@ -153,7 +153,7 @@ func (s *server) init() error {
 	database := s.db.Address.Database
 	version, cluster, found, err := s.mark()
 	if err == nil && found {
-		if err = s.checkVersion(version); err == nil && cluster != "" && s.cluster == "" {
+		if err = s.checkVersion(version); err == nil && cluster != "" && cluster != s.cluster {
 			err = &clickhouse.AddressError{Reason: "its tables are those of cluster " + cluster + "; ?cluster=" + cluster + " says so"}
 		}
 	}
