@@ -30,7 +30,7 @@ type Patch struct {
 
 // withdraw takes the patch of a leak back with which the program failed, since it needs what that takes away.
 func (p *Patch) withdraw(failed *Run, why string) {
-	refused := append(p.Refused, fmt.Sprintf("%s: %s", p.Leaks[0].Says, strings.Replace(why, "with the change", "with that", 1)))
+	refused := append(slices.Clone(p.Refused), fmt.Sprintf("%s: %s", p.Leaks[0].Says, strings.Replace(why, "with the change", "with that", 1)))
 	*p = Patch{Says: []string{}, Refused: refused, Failed: failed}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,8 +91,10 @@ func freePorts(t *testing.T, n int) (ports []int) {
 		if err != nil {
 			continue
 		}
-		defer func() { _ = l.Close() }() // all at the end, so that no port is there twice
-		ports = append(ports, port)
+		_ = l.Close()
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }
