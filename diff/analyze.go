@@ -146,7 +146,10 @@ func (r *Result) judgeSites() (open, settled []member) {
 		}
 		ask := judge.Question{
 			Row: row, History: histories[i], First: r.First, Last: r.Last, Discovery: q[i],
-			Few: few && histories[i].Even(), Tides: r.tides, Gathered: histories[i] != nil && r.gathered(row),
+			Few: few && histories[i].Even(), Tides: r.tides,
+		}
+		if histories[i] != nil {
+			ask.Gathered, ask.Longer = r.gathered(row)
 		}
 		m := member{row, histories[i], ask.Judge(r.options.Without)}
 		r.step(churnedPass, func() { r.churned(row, &m.j) })

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -18,6 +19,7 @@ func TestWhatAListGathersOfEachEvaluationLeaks(t *testing.T) {
 	}{
 		"a list": {func(n int) *snapshot.Holder { return &snapshot.Holder{Kind: "list", Items: each * n} }, false, Leak},
 		"nobody": {func(int) *snapshot.Holder { return nil }, false, Inconclusive},
+		"a list, while the blocks that are counted fall once": {func(n int) *snapshot.Holder { return &snapshot.Holder{Kind: "list", Items: each * n} }, false, Leak},
 		"a list, which holds some": {func(n int) *snapshot.Holder {
 			return &snapshot.Holder{Kind: "list", Items: n}
 		}, false, Inconclusive},
@@ -38,6 +40,9 @@ func TestWhatAListGathersOfEachEvaluationLeaks(t *testing.T) {
 			for _, m := range marks {
 				list := []block{{"weights", 1 << 20, -1}}
 				n := int(m / every)
+				if strings.HasSuffix(name, "fall once") && m == 447 {
+					n-- // a census found fewer
+				}
 				for e := range n {
 					list = append(list, grown("maps", each, 1<<20, int64(every*(e+1)), 0)...)
 				}
@@ -45,7 +50,7 @@ func TestWhatAListGathersOfEachEvaluationLeaks(t *testing.T) {
 				if !c.births {
 					s.Blocks.BirthStep = nil
 				}
-				if h := c.holder(n); n > 0 && h != nil {
+				if h := c.holder(int(m / every)); n > 0 && h != nil {
 					h.Path, h.Stack = "evaluator.maps", s.Blocks.Stack[1]
 					s.Holders = []snapshot.Holder{*h}
 				}

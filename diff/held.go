@@ -8,6 +8,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/diff/series"
+	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -301,21 +302,39 @@ func gathers(h *snapshot.Holder) bool {
 
 // gathered reports whether one list, map or set holds all of the row's blocks and has only become longer, as far as
 // three snapshots or more tell: it lets go of nothing. What is full lets go of something for each item that it takes.
-func (r *Result) gathered(row *Row) bool {
+// Steadily tells that it did so in steady rises, over half of the run or more: its length is known, while blocks of unrecorded steps
+// are estimated.
+func (r *Result) gathered(row *Row) (gathers, steadily bool) {
 	h := holder(r.Last, row)
 	if h == nil || full(h) || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || int64(h.Items) < row.After.Blocks {
-		return false
+		return false, false
 	}
-	items, times := h.Items, 0
-	for _, s := range slices.Backward(r.run.Snapshots) {
+	var seen, rises []float64 // places on the axis
+	first, items := 0, 0
+	for _, s := range r.run.Snapshots {
 		i := slices.IndexFunc(s.Holders, func(g snapshot.Holder) bool { return g.Path == h.Path && g.Kind == h.Kind })
 		if i < 0 {
 			continue
 		}
-		if s.Holders[i].Items > items {
-			return false
+		n := s.Holders[i].Items
+		if len(seen) == 0 {
+			first, items = n, n
+		} else if n < items {
+			return false, false
 		}
-		items, times = s.Holders[i].Items, times+1
+		mark := slices.IndexFunc(r.Series.Marks, at(s.Mark))
+		if mark < 0 {
+			continue
+		}
+		x := r.Series.Axis.X[mark]
+		if n > items {
+			rises = append(rises, x)
+		}
+		seen, items = append(seen, x), n
 	}
-	return times >= 3 && items < h.Items
+	if len(seen) < 3 || first >= h.Items {
+		return false, false
+	}
+	all, from, to := r.Series.Axis.X, seen[0], seen[len(seen)-1]
+	return true, 2*(to-from) >= all[len(all)-1]-all[0] && len(rises) >= series.SteadySteps && trend.LargestGap(rises, from, to) <= series.LongestGap
 }

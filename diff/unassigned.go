@@ -40,7 +40,8 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	if len(row.Frames) > 0 {
 		from := r.Series.WarmUp()
 		grown, varies := site.Bytes[last]-site.Bytes[from], slices.Max(total[from:])-slices.Min(total[from:])
-		level := grown > 0 && len(total)-from >= series.Testable && !r.gathered(row)
+		gathers, _ := r.gathered(row)
+		level := grown > 0 && len(total)-from >= series.Testable && !gathers
 		switch {
 		case level && varies <= sameShare*float64(grown):
 			j.Reasons = nil

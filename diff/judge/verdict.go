@@ -72,6 +72,7 @@ type Question struct {
 	Few         bool          // the run has few marks, and they are enough all the same
 	Tides       []series.Tide // what other sites show that come and go slowly
 	Gathered    bool          // one list, map or set holds all of its blocks, and lets go of nothing
+	Longer      bool          // and becomes longer in steady rises
 }
 
 // Judge answers it, without some parts of the judge.
@@ -134,7 +135,7 @@ func (q *Question) facts(w series.Without) *facts {
 	}
 	// What each entry of a container makes anew, as hooks do, is no window if the container only becomes longer.
 	f.window = f.window && !(q.Gathered && f.rises >= series.Enough)
-	f.gathers = q.Gathered && (!f.born || row.Births.Sampled()) && f.moments != nil && f.moments.Steady() && !w.Has(gathersClue)
+	f.gathers = q.Gathered && (!f.born || row.Births.Sampled()) && (q.Longer || f.moments != nil && f.moments.Steady()) && !w.Has(gathersClue)
 	return f
 }
 
