@@ -12,9 +12,9 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// A store on a server has one part. What is asked of single runs is read and counted as that of a folder is, with those
-// runs' rows alone; what is asked of all runs is summed up by the server. Queries name the pushes that count: the answer is of one
-// state, whatever is pushed meanwhile.
+// A store on a server has one part. For a question about single runs, memdiag reads their rows and counts as it does in a folder. For
+// a question about all runs, the server sums up. Queries name the pushes that count, so that an answer shows one state, even if
+// others push meanwhile.
 
 // Servers take 256 KiB of SQL: a query names so many pushes, or so many bytes of fingerprints.
 const (

@@ -77,7 +77,7 @@ func (h *histogram) add(rate float64) {
 	h.put(step, 1, rate)
 }
 
-// put adds several of a step, of which most is the largest.
+// put adds n values to one step of the histogram. The largest of them is most.
 func (h *histogram) put(step, n int64, most float64) {
 	h.counts[min(max(step, 0), int64(len(h.counts)-1))] += int32(n)
 	h.n += n

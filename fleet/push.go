@@ -197,7 +197,7 @@ func CompactServer(ctx context.Context, a *clickhouse.Address, now time.Time) (i
 	return len(gone), nil
 }
 
-// remove deletes a table's rows of pushes before one that do not count, and notes of which.
+// remove deletes from a table the rows of pushes that do not count and are older than before. It notes these pushes in gone.
 func (s *server) remove(table string, before int64, count, gone map[int64]bool) error {
 	var stale []string
 	query := fmt.Sprintf("SELECT DISTINCT push FROM %s WHERE push < %d", s.named(table), before)

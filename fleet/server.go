@@ -17,9 +17,9 @@ import (
 //	findings_all     Distributed over them, where there is a cluster
 //	findings         a view for queries of people
 //
-// Rows have a number beside the columns of the folder's table: that of the push of a run, each try its own. A run's row in the table
-// runs is inserted after all its other rows, and of a run the row of the last push counts. So rows of a push that did
-// not come to its end count nowhere, and those of one that was repeated count once. Rows of a run lie on one server.
+// Each row has one column more than in the folder's table: the number of the push. Each try to push a run has its own number. The
+// run's row in the table runs is inserted last, and the run's latest such row counts. So the rows of a push that was cut off count
+// nowhere, and the rows of a push that was repeated count once. All rows of a run lie on one server.
 
 // markView is the view by which a database is known to be a fleet.
 const markView = "memdiag_fleet"
@@ -49,7 +49,7 @@ type server struct {
 	cluster string
 }
 
-// ending is that of a table of all servers.
+// ending is the ending of the name of a table that spans all servers.
 func (s *server) ending() string {
 	if s.cluster != "" {
 		return allTable
@@ -125,7 +125,7 @@ func InitServer(ctx context.Context, a *clickhouse.Address) error {
 	return nil
 }
 
-// PartError is a cluster of which not all servers were named.
+// PartError says that not all servers of a cluster were named.
 type PartError struct{ Cluster string }
 
 func (e *PartError) Error() string {

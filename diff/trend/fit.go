@@ -12,8 +12,8 @@ type Fit struct {
 	inverse   [][]float64 // of the normal equations
 }
 
-// LeastSquares fits y to the columns of x, each row of which is one observation. It is not ok where there are not two observations more than
-// columns, or the columns depend on each other.
+// LeastSquares fits y to the columns of x. Each row is one observation. ok is false if there are fewer than two observations more than
+// columns, or if the columns depend on each other.
 func LeastSquares(x [][]float64, y []float64) (f Fit, ok bool) {
 	if len(x) == 0 || len(x) < len(x[0])+2 {
 		return f, false
@@ -76,7 +76,7 @@ func (f Fit) At(row []float64) (value, off float64) {
 	return f.value(row), studentQuantile(float64(f.freedom)) * f.deviation * math.Sqrt(far)
 }
 
-// inverse is that of a small matrix, by Gauss and Jordan; nil where it has none.
+// inverse returns the inverse of a small matrix by Gauss–Jordan elimination; nil if the matrix is singular.
 func inverse(of [][]float64) [][]float64 {
 	const singular = 1e-9 // of rows that are scaled to about 1
 	n := len(of)

@@ -58,7 +58,7 @@ class Source:
         self.edits.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
 
     def insert(self, statement, text, after):
-        """Adds lines before or after a statement; one line goes into that of a statement that shares it, as `if c: kept.append(x)`."""
+        """Adds lines before or after a statement. If the statement shares its line, as in `if c: kept.append(x)`, one line is added within that line."""
         line = statement.end_lineno if after else statement.lineno
         decorators = getattr(statement, "decorator_list", None)
         if decorators and not after:

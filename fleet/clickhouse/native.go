@@ -11,7 +11,7 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// A block of the format Native is the number of columns, that of rows, and of each column its name, its type and its values.
+// A block of the format Native begins with the numbers of columns and rows. Each column follows with its name, its type and its values.
 // Numbers of things and lengths of texts are variable-length integers.
 
 // Limits of what a server answers.
