@@ -10,7 +10,7 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/fleet.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/fleet-tables.md")
 
 // kinds are what the page calls them.
 var kinds = map[parquet.Kind]string{parquet.Text: "text", parquet.Int: "whole number", parquet.Float: "number", parquet.Time: "time"}
@@ -29,7 +29,7 @@ func TestThePageHasAllColumns(t *testing.T) {
 		}
 	}
 	b.WriteString("\n")
-	const path = "../docs/fleet.md"
+	const path = "../docs/fleet-tables.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

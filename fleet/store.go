@@ -161,7 +161,7 @@ func Init(dir string) error {
 		}
 	}
 	temporary := filepath.Join(dir, tempStem+rand.Text())
-	if err := writeSynced(temporary, []byte(fmt.Sprintf("memdiag fleet, tables of version %d; https://github.com/memdiag/memdiag/blob/main/docs/fleet.md explains them\n", Version))); err != nil {
+	if err := writeSynced(temporary, []byte(fmt.Sprintf("memdiag fleet, tables of version %d; https://github.com/memdiag/memdiag/blob/main/docs/fleet-tables.md explains them\n", Version))); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, filepath.Join(dir, markName)); err != nil {

@@ -35,7 +35,7 @@ are added once or again; no server is needed. DuckDB and ClickHouse read the sam
 files. When one machine is too small, init and push copy a fleet to a ClickHouse
 server or cluster, and --from asks there.
 
-The tables: ` + docsAddress + `fleet.md
+The tables: ` + docsAddress + `fleet-tables.md
 Queries: ` + docsAddress + `queries.md`,
 		Example: `  memdiag fleet add my-run --fleet /shared/fleet --commit $(git rev-parse HEAD)
   memdiag fleet leaks --fleet /shared/fleet`,
