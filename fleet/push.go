@@ -88,6 +88,10 @@ func (s *server) added() (there map[string]int64, last int64, err error) {
 // pushing is a run that is being inserted.
 type pushing struct{ push, month, row int64 }
 
+func newPushing(push int64, began time.Time) *pushing {
+	return &pushing{push: push, month: int64(began.Year()*100 + int(began.Month()))}
+}
+
 // push inserts the runs that count from these parts: their rows in the table runs at the end, which has all others count.
 // It returns the last push's number.
 func (s *server) push(parts []*Part, last int64) (int64, error) {
@@ -95,9 +99,8 @@ func (s *server) push(parts []*Part, last int64) (int64, error) {
 	for _, p := range parts {
 		for i := range p.Runs {
 			r := &p.Runs[i]
-			when := r.When()
 			last = pushNumber(last)
-			runs[r.ID] = &pushing{push: last, month: int64(when.Year()*100 + int(when.Month()))}
+			runs[r.ID] = newPushing(last, began(micros(r.Started), micros(r.Added)))
 		}
 	}
 	for i := range Schema {
@@ -117,6 +120,61 @@ func pushNumber(last int64) int64 {
 }
 
 const pushChance = 10 // bits
+
+// CheckServer returns an error if no run can be added to a server: it does not answer, or has no fleet.
+func CheckServer(ctx context.Context, a *clickhouse.Address) error {
+	_, err := openServer(ctx, a)
+	return err
+}
+
+// AddToServer stores the tables of one run on a server, in the place of what its fleet has of it. The run counts when all of it is
+// there; of two that add it at once the later one counts.
+func AddToServer(ctx context.Context, a *clickhouse.Address, t Tables) error {
+	s, err := openServer(ctx, a)
+	if err != nil {
+		return err
+	}
+	row, last := t["runs"].Columns, int64(0)
+	query := fmt.Sprintf("SELECT max(push) FROM %s WHERE run = %s", s.table("runs"), clickhouse.Text(row[0].Texts[0]))
+	err = s.db.Select(ctx, query, []parquet.Kind{parquet.Int}, func(v []*parquet.Values, _ int) error {
+		last = v[0].Int(0)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	run := newPushing(pushNumber(last), began(row[4].Ints[0], row[3].Ints[0]))
+	for i := range Schema {
+		if name := Schema[i].Name; name != "runs" {
+			if err := s.insertTable(t[name], run); err != nil {
+				return err
+			}
+		}
+	}
+	return s.insertTable(t["runs"], run)
+}
+
+// insertTable sends all rows of a run's table.
+func (s *server) insertTable(t *Rows, run *pushing) error {
+	rows := t.Columns[0].Len()
+	if rows == 0 {
+		return nil
+	}
+	columns := slices.Clone(t.Columns)
+	for _, c := range serverColumns {
+		columns = append(columns, parquet.Column{Name: c.Name, Kind: c.Kind})
+	}
+	push, row, month := &columns[len(t.Columns)], &columns[len(t.Columns)+1], &columns[len(t.Columns)+2]
+	for i := range rows {
+		push.Ints, row.Ints, month.Ints = append(push.Ints, run.push), append(row.Ints, int64(i)), append(month.Ints, run.month)
+	}
+	into := s.db.Insert(s.ctx, t.Schema.Name+s.ending())
+	defer into.Abort()
+	if err := into.Write(columns); err != nil {
+		return err
+	}
+	return into.Close()
+}
 
 // insert sends a table's rows of some runs.
 func (s *server) insert(t *TableSchema, parts []*Part, runs map[string]*pushing) error {

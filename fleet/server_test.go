@@ -313,6 +313,18 @@ func TestAServerAnswersAsTheFolder(t *testing.T) {
 			initialized(t, a)
 			pushed(t, dir, a, Pushed{1, 3})
 			answersAsTheFolder(t, dir, a)
+
+			// A run may be added without a folder, and again.
+			direct := testRun{id: "eeeeeeee00000001", commit: "c2", ranks: 3, prints: []string{"s1-a", "s1-" + hostile}, growth: 7200}
+			added(t, dir, direct)
+			for _, growth := range []int64{3600, 7200} {
+				direct.growth = growth
+				if err := AddToServer(t.Context(), a, direct.tables()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			answersAsTheFolder(t, dir, a)
+			pushed(t, dir, a, Pushed{0, 5})
 		})
 	}
 }

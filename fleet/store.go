@@ -212,14 +212,18 @@ func (s *Store) Bytes() (sum int64) {
 	return sum
 }
 
-// dayOf is the day that a run is stored under: when it began, unless the clock was off.
+// dayOf is the day that a run is stored under.
 func dayOf(t Tables) string {
 	runs := t["runs"].Columns
-	started, added := runs[4].Ints[0], runs[3].Ints[0]
+	return began(runs[4].Ints[0], runs[3].Ints[0]).Format(day)
+}
+
+// began is when a run began, unless the clock was off: then, when it was added. Both are microseconds.
+func began(started, added int64) time.Time {
 	if started > added || started < time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() {
 		started = added
 	}
-	return time.UnixMicro(started).UTC().Format(day)
+	return time.UnixMicro(started).UTC()
 }
 
 // Add stores the tables of one run in the place of what the fleet has of it. The run is there whole

@@ -33,14 +33,14 @@ func newFleetCommand(env *environment) *cobra.Command {
 		Long: `A fleet is a folder of Parquet files with what memdiag found in many runs. Runs
 are added once or again; no server is needed. DuckDB and ClickHouse read the same
 files. When one machine is too small, init and push copy a fleet to a ClickHouse
-server or cluster, and --from asks there.
+server or cluster. There --fleet or --from asks, and --fleet adds runs.
 
 The tables: ` + docsAddress + `fleet-tables.md
 Queries: ` + docsAddress + `queries.md`,
 		Example: `  memdiag fleet add my-run --fleet /shared/fleet --commit $(git rev-parse HEAD)
   memdiag fleet leaks --fleet /shared/fleet`,
 	}
-	cmd.PersistentFlags().StringVar(&f.dir, "fleet", "", "the fleet's `FOLDER`; by default $MEMDIAG_FLEET, else ./fleet")
+	cmd.PersistentFlags().StringVar(&f.dir, "fleet", "", "the fleet's `FOLDER` or clickhouse:// address; by default $MEMDIAG_FLEET, else ./fleet")
 	cmd.AddCommand(
 		newFleetAddCommand(f), newFleetLeaksCommand(f), newFleetRunsCommand(f), newFleetRanksCommand(f), newFleetShowCommand(f), newFleetCompareCommand(f), newFleetReportCommand(f),
 		newFleetSQLCommand(f), newFleetCompactCommand(f), newFleetPruneCommand(f), newFleetInitCommand(f), newFleetPushCommand(f),
@@ -58,13 +58,20 @@ Queries: ` + docsAddress + `queries.md`,
 	return cmd
 }
 
-// folder is where the fleet is.
+// folder is where the fleet is, unless it is on a server.
 func (f *fleetFolder) folder() string {
 	return cmp.Or(f.dir, f.env.getenv("MEMDIAG_FLEET"), "fleet")
 }
 
 // checkFleet refuses a name that can be no fleet's, before work is done.
-func checkFleet(dir string) error { return fleetError(fleet.CheckName(dir)) }
+func (env *environment) checkFleet(dir string) error {
+	f := &fleetFolder{env: env, dir: dir}
+	a, err := f.server("")
+	if a == nil && err == nil {
+		err = fleet.CheckName(f.folder())
+	}
+	return fleetError(err)
+}
 
 // next says which command to run on the same fleet.
 func (f *fleetFolder) next(command string, args ...string) {
@@ -72,18 +79,18 @@ func (f *fleetFolder) next(command string, args ...string) {
 	case f.from != "":
 		command += " --from " + shellQuote(f.place())
 	case f.dir != "":
-		command += " --fleet " + shellPath(f.dir)
+		command += " --fleet " + f.shellPlace()
 	}
 	f.env.talk.next("fleet "+command, args...)
 }
 
 func (f *fleetFolder) open() (*fleet.Store, error) {
 	s, err := awaited(f.env, noNews, func() (*fleet.Store, error) {
-		if f.from != "" {
-			a, err := f.server(f.from)
-			if err != nil {
-				return nil, err
-			}
+		a, err := f.server(f.from)
+		switch {
+		case err != nil:
+			return nil, err
+		case a != nil:
 			return fleet.OpenServer(f.ctx, a)
 		}
 		return fleet.OpenStore(f.folder())

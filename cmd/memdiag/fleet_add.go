@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -34,9 +35,9 @@ func newFleetAddCommand(f *fleetFolder) *cobra.Command {
 		Short: "judge runs and add what was found to the fleet",
 		Long: `Judges each rank of runs, and writes the result to the fleet's tables. A run that is
 there already is replaced, so that a run can be added while it goes on, and from CI
-again. Several processes may add at once. The folder is made if it is missing. What
-cannot be read is left out by its name, and the rest is added; the exit code is 3 if
-that is a run or a rank.`,
+again. Several processes may add at once. The folder is made if it is missing; on a
+server memdiag fleet init makes the tables. What cannot be read is left out by its
+name, and the rest is added; the exit code is 3 if that is a run or a rank.`,
 		Example: `  memdiag fleet add my-run
   memdiag fleet add --mesh pp=4,dp=8,tp=2 --commit $GITHUB_SHA --fleet /shared/fleet run-*`,
 		Args:              takes(1, unlimited, "runs"),
@@ -92,8 +93,8 @@ var errIncomplete = errors.New("not all of it could be read")
 // add adds one run. A rank or a snapshot that cannot be read is left out and said.
 func (f *fleetFolder) add(name string, a *fleetAdding) error {
 	env := f.env
-	if err := fleetError(fleet.Init(f.folder())); err != nil {
-		return cannotAdd(f.folder(), err)
+	if err := f.begin(); err != nil {
+		return err
 	}
 	run, left, err := env.openReadable(name)
 	if err != nil {
@@ -157,15 +158,14 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 		}
 	}
 	env.talk.clear()
-	tables := c.Tables()
-	if err := fleet.Add(f.folder(), tables); err != nil {
-		return cannotAdd(f.folder(), fleetError(err))
+	if err := f.store(c.Tables()); err != nil {
+		return err
 	}
 	with := ""
 	if len(ranks) > 1 {
 		with = fmt.Sprintf(" with %d ranks", judged)
 	}
-	env.talk.say("added %s as %s%s to %s in %s", name, c.ID, with, f.folder(), duration(time.Since(began)))
+	env.talk.say("added %s as %s%s to %s in %s", name, c.ID, with, f.place(), duration(time.Since(began)))
 	if len(left.ranks) > 0 {
 		return badInput(fmt.Errorf("%s: %w", name, errIncomplete))
 	}
@@ -208,11 +208,12 @@ func (env *environment) openReadable(name string) (*snapshot.Run, *leftOut, erro
 }
 
 // addRecorded adds a run that was recorded. If it cannot, that is said, and the command's exit code stays.
-func (env *environment) addRecorded(folder, dir string) {
-	f := &fleetFolder{env: env, dir: folder}
+func (env *environment) addRecorded(ctx context.Context, place, dir string) {
+	f := &fleetFolder{env: env, dir: place, ctx: ctx}
 	err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}})
 	if err != nil && !errors.Is(err, errIncomplete) {
 		env.talk.say("%s was not added to the fleet: %v", dir, err)
+		env.talk.next("fleet add --fleet "+f.shellPlace(), dir)
 	}
 }
 
@@ -220,14 +221,6 @@ func (env *environment) addRecorded(folder, dir string) {
 type fleetFault struct{ error }
 
 func (f *fleetFault) Unwrap() error { return f.error }
-
-// cannotAdd is memdiag's own error unless it has a code already.
-func cannotAdd(folder string, err error) error {
-	if exitCode(err) == exitOwn {
-		err = cannotWrite(folder, err)
-	}
-	return &fleetFault{err}
-}
 
 // age is a flag such as 90d or 12h.
 type age time.Duration

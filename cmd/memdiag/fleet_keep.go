@@ -29,12 +29,16 @@ of a cluster.`,
   memdiag fleet compact --to clickhouse://db.example.com/memdiag`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			if to != "" {
-				return f.compactServer(to)
+			a, err := f.server(to)
+			switch {
+			case err != nil:
+				return fleetError(err)
+			case a != nil:
+				return f.compactServer(a)
 			}
 			c, err := awaited(f.env, noNews, func() (fleet.Compaction, error) { return fleet.Compact(f.folder(), f.env.now()) })
 			if err != nil {
-				return cannotAdd(f.folder(), fleetError(err))
+				return f.cannotAdd(err)
 			}
 			f.env.talk.say("merged %d folders (%s) into %d (%s)", c.Before, snapshot.Bytes(c.BytesBefore), c.After, snapshot.Bytes(c.BytesAfter))
 			return nil
@@ -83,7 +87,7 @@ func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
 				return nil
 			}
 			if err := s.Remove(old); err != nil {
-				return cannotAdd(f.folder(), err)
+				return f.cannotAdd(err)
 			}
 			f.env.talk.say("deleted %d runs, %s", runs, snapshot.Bytes(size))
 			return nil
@@ -107,8 +111,8 @@ Queries on them: ` + docsAddress + `queries.md`,
   memdiag fleet sql --for clickhouse > fleet.sql`,
 		Args: takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := f.open(); err != nil {
-				return err
+			if _, err := fleet.OpenStore(f.folder()); err != nil {
+				return fleetError(err)
 			}
 			return f.env.result("", false, func(w io.Writer) error { return fleet.WriteViews(w, f.folder(), fleet.Engine(engine.value)) })
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,21 +24,71 @@ func completeAddress(cmd *cobra.Command, flag string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions([]string{clickhouse.Scheme}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// server is the address that a flag has.
-func (f *fleetFolder) server(text string) (*clickhouse.Address, error) {
-	return clickhouse.Parse(text, f.env.getenv)
+// server is the address that a flag has, or else --fleet or its variable. It is nil if these name a folder.
+func (f *fleetFolder) server(flag string) (*clickhouse.Address, error) {
+	if flag == "" {
+		if flag = f.folder(); !strings.HasPrefix(flag, clickhouse.Scheme) {
+			return nil, nil
+		}
+	}
+	return clickhouse.Parse(flag, f.env.getenv)
 }
 
-// place is where the fleet is that a command asks.
+// place is where the fleet is, without a password.
 func (f *fleetFolder) place() string {
-	if f.from == "" {
-		return f.folder()
-	}
 	a, err := f.server(f.from)
-	if err != nil {
+	switch {
+	case err != nil:
 		return ""
+	case a != nil:
+		return a.String()
 	}
-	return a.String()
+	return f.folder()
+}
+
+// shellPlace is the same for a shell.
+func (f *fleetFolder) shellPlace() string {
+	if a, err := f.server(f.from); a != nil || err != nil {
+		return shellQuote(f.place())
+	}
+	return shellPath(f.folder())
+}
+
+// begin makes a folder a fleet, or sees that a server has one.
+func (f *fleetFolder) begin() error {
+	a, err := f.server("")
+	switch {
+	case err != nil:
+	case a != nil:
+		_, err = awaited(f.env, noNews, func() (bool, error) { return true, fleet.CheckServer(f.ctx, a) })
+	default:
+		err = fleet.Init(f.folder())
+	}
+	return f.cannotAdd(err)
+}
+
+// store adds a run's tables.
+func (f *fleetFolder) store(t fleet.Tables) error {
+	a, err := f.server("")
+	switch {
+	case err != nil:
+	case a != nil:
+		_, err = awaited(f.env, noNews, func() (bool, error) { return true, fleet.AddToServer(f.ctx, a, t) })
+	default:
+		err = fleet.Add(f.folder(), t)
+	}
+	return f.cannotAdd(err)
+}
+
+// cannotAdd is an error of the fleet's own. It is memdiag's unless it has a code already.
+func (f *fleetFolder) cannotAdd(err error) error {
+	if err == nil {
+		return nil
+	}
+	if err = fleetError(err); exitCode(err) == exitOwn && !strings.HasPrefix(f.folder(), clickhouse.Scheme) {
+		err = cannotWrite(f.folder(), err)
+	}
+	return &fleetFault{err}
 }
 
 func toFlag(cmd *cobra.Command, to *string) {
@@ -126,11 +177,7 @@ the first that answers is taken.`,
 	return cmd
 }
 
-func (f *fleetFolder) compactServer(to string) error {
-	a, err := f.server(to)
-	if err != nil {
-		return fleetError(err)
-	}
+func (f *fleetFolder) compactServer(a *clickhouse.Address) error {
 	n, err := awaited(f.env, noNews, func() (int, error) { return fleet.CompactServer(f.ctx, a, f.env.now()) })
 	if err != nil {
 		return fleetError(err)

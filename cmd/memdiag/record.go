@@ -82,8 +82,10 @@ a built-in workload instead.`,
 				if len(args) == 0 && fleet != "" {
 					return usagef(cmd, "--fleet is for a command")
 				}
-				if err := checkFleet(fleet); err != nil {
-					return err
+				if fleet != "" {
+					if err := env.checkFleet(fleet); err != nil {
+						return err
+					}
 				}
 				if len(logTo) > 0 && profile != "" {
 					return usagef(cmd, "--log-to is for Python programs, not for --pprof")
@@ -117,7 +119,7 @@ a built-in workload instead.`,
 	flags.Var(&logTo, "log-to", "log memory, the verdict and the forecast to the run that the program has open; may be repeated")
 	watchedBudgets(cmd, &budgets)
 	noCommandFlag(cmd, &noCommand)
-	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER` when the command has ended, as memdiag fleet add does")
+	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER`, or on a server at clickhouse://host/memdiag, when the command has ended, as memdiag fleet add does")
 	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")

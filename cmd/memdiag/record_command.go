@@ -32,7 +32,7 @@ type commandJob struct {
 	force     bool // replace the finished run in the folder
 	watch     bool // say meanwhile what leaks
 	budgets   budgetFlags
-	fleet     string // folder of the fleet that the run is added to; "" for none
+	fleet     string // folder or server of the fleet that the run is added to; "" for none
 }
 
 // noCommandFlag lets a command's words be left out of the run.
@@ -106,7 +106,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	}
 	env.finish(out, outcome)
 	if opts.fleet != "" {
-		env.addRecorded(opts.fleet, dir)
+		env.addRecorded(ctx, opts.fleet, dir)
 	}
 	if outcome.ExitCode != exitFine {
 		return failed
