@@ -12,7 +12,7 @@ import time
 import types
 import zlib
 
-from ._agent import work
+from ._clock import work
 from ._handlers import raised
 from ._length import forget
 from ._lines import OURS, compiles

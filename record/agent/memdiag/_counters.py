@@ -4,8 +4,9 @@ describes it, without sites."""
 import os
 import struct
 
-from ._agent import NOFOLLOW, work
 from ._budget import Budget
+from ._clock import work
+from ._files import NOFOLLOW
 
 # What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
 # points there is one each second step, of twice as many each third, … so that a long run's log stays small.

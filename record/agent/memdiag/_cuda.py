@@ -11,10 +11,10 @@ import pickle
 import sys
 
 from . import _accelerator, _communicators
-from ._agent import work
 from ._backward import Backward
 from ._blocks import Blocks
 from ._budget import Budget
+from ._clock import work
 from ._ring import Ring
 
 # What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to

@@ -8,8 +8,8 @@ ended at the snapshot before: only what has come since is counted, and a graph t
 import functools
 import heapq
 
-from ._agent import work
 from ._budget import Budget
+from ._clock import work
 from ._handlers import raised
 from ._length import reach
 

@@ -11,11 +11,11 @@ import math
 import sys
 from _thread import get_ident
 
-from ._agent import work
 from ._autograd import quiet
 from ._budget import Budget
 from ._ceased import moment_of
 from ._census import unasked
+from ._clock import work
 from ._graph import Graphs
 from ._handlers import raised
 from ._items import LEAST, Containers, described
@@ -76,7 +76,7 @@ class Search:
     def fill(self, snapshot):
         """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
         begun = work()
-        source, heap, agent = self.source, self.agent.heap, self.agent
+        heap, agent = self.agent.heap, self.agent
         self.exits = exits() if self.exits is None else self.exits
         moment = moment_of(agent)
         unexplained = self.unexplained()

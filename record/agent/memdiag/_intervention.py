@@ -10,13 +10,13 @@ import random
 import sys
 import time
 
-from ._agent import work
 from ._census import unasked
+from ._clock import work
 from ._handlers import raised
-from ._walk import Walk, key_text
 from ._length import attribute, dict_of, lru_cache_wrapper, members, mro, own, reach
 from ._roots import Registries
 from ._switches import Switches
+from ._walk import Walk, key_text
 
 # Seconds of one search for what is to be changed; the next one is when so many times the steps, or the time, have passed.
 SECONDS, AGAIN = 2.0, 1.3

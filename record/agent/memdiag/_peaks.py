@@ -5,8 +5,8 @@ steps it is not known. Nothing is reset: the program may read these counters its
 """
 
 
-from ._agent import work
 from ._budget import Budget
+from ._clock import work
 from ._heap import highest
 from ._marks import number
 from ._table import Table

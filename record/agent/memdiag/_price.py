@@ -10,8 +10,8 @@ import mmap
 import statistics
 import sys
 
-from ._agent import work
 from ._census import unasked
+from ._clock import work
 
 # Bytes that fill the caches of a core; and the seconds from one operator to the next in which a program's own data do.
 CACHES, FAR = 4 << 20, 2e-4

@@ -6,7 +6,7 @@ import sys
 import types
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
-from ._agent import work
+from ._clock import work
 from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, locals_of, members, module_of
 from ._objects import of_types
 from ._places import Node

@@ -3,7 +3,7 @@
 import os
 import time
 
-from ._agent import NOFOLLOW, PERMISSIONS
+from ._files import NOFOLLOW, PERMISSIONS
 
 # Seconds between writes; lines that wait at most for the process to be one that records.
 APART, WAITING = 1.0, 10_000

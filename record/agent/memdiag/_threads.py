@@ -8,8 +8,8 @@ then on is counted, and told by its size from what was seen.
 
 import threading
 
-from ._agent import work
 from ._budget import Budget
+from ._clock import work
 from ._leave import leave
 
 # What watching threads may cost: so many seconds and this share of the time, looked at each so many operators.

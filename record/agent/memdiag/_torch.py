@@ -14,9 +14,9 @@ import sys
 import time
 
 from . import _categories, _census, _threads
-from ._elsewhere import Elsewhere
-from ._agent import work
 from ._autograd import quiet
+from ._clock import work
+from ._elsewhere import Elsewhere
 from ._handlers import raised
 from ._leave import leave
 from ._mode import DEPTH, mode_class

@@ -15,7 +15,7 @@ import sys
 import types
 from _thread import _local as threading_local
 
-from ._agent import work
+from ._clock import work
 from ._graph import MOST
 from ._handlers import raised
 from ._items import objects_of

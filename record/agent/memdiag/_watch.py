@@ -284,7 +284,7 @@ class Cost:
         self.stays, self.field = stays, field
 
     def __enter__(self):
-        from ._agent import work
+        from ._clock import work
 
         self.own, self.work, self.begun = self.stays.agent.own, work, work()
         self.own.__enter__()

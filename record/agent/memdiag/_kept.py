@@ -1,0 +1,115 @@
+"""The snapshots of this process that the run's folder has, and how they become fewer."""
+
+import json
+import os
+import re
+
+from . import _claims, _files
+from ._clock import work
+from ._own import waited
+
+# Snapshots that are kept: when there are more, every second one goes and the interval doubles.
+MOST = 32
+# A snapshot by the clock; what is named in any other way is the user's.
+TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
+# Snapshots after which a run may show a leak.
+ENOUGH = 5
+
+
+class Kept:
+    """The part of the agent that writes snapshots and takes them away."""
+
+    def __init__(self):
+        self.written = []  # of [step or tick, path]
+        self.spares = False  # the snapshot that is being taken is not thinned out at once
+
+    def keep(self, number, name, text, start):
+        """Writes a snapshot that was begun at a time, and makes room for it."""
+        try:
+            self.write(name, text)
+        except OSError as e:
+            if e.errno not in _files.FULL:
+                raise
+            if not self.halve():
+                if self.stepping or not self.step:
+                    raise
+                return self.note("the disk was full: there are fewer snapshots of what came after the last step")
+            self.write(name, text)
+        self.written.append([number, name])
+        self.thin()
+        if self.child or len(self.written) == ENOUGH:
+            self.report("started")  # multiprocessing ends its processes without their atexit; others may be killed
+        self.last, self.torch.ahead = work() - start + self.torch.ahead, 0.0
+        self.spent += self.last
+        self.since, self.ran_before = self.elapsed(), self.ran()
+        if self.number:
+            _claims.charge(os.path.join(self.dir, _claims.CHILD + str(self.number)), self.took + work() - self.entered)
+
+    def encode(self, s, step):
+        b = s.blocks
+        if all(n == 1 for n in b["count"]):
+            del b["count"]
+        if not any(b["category"]):
+            del b["category"]
+        return json.dumps({
+            "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
+            **({} if self.peaks is None else {"batch": self.peaks.batch, "length": self.peaks.length}),
+            "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
+            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
+            "notes": s.notes,
+            "role": self.role(), "pid": self.pid, **({"awaits_steps": True} if step is None and not self.step and not self.child and self.ticker.trains() else {}),
+        }, separators=(",", ":")).encode("utf-8", "surrogateescape")
+
+    def thin(self):
+        if self.fixed or self.seconds or len(self.written) <= MOST:
+            return
+        if self.stepping:
+            self.every *= 2
+        else:
+            self.ticker.interval *= 2
+        kept, last = [], None
+        for i, (number, name) in enumerate(self.written):
+            stretch = number // self.every if isinstance(number, int) else i // 2
+            if stretch != last or self.spares and i == len(self.written) - 1:
+                kept.append([number, name])
+                last = stretch
+            else:
+                self.remove(name)
+        self.written = kept
+
+    def halve(self):
+        """Takes every second snapshot away on a full disk; False where nobody may, or there would be too few."""
+        if self.fixed or self.seconds or len(self.written) < 4:
+            return False
+        for _, name in self.written[1::2]:
+            self.remove(name)
+        self.written = self.written[::2]
+        if self.stepping:
+            self.every *= 2
+        else:
+            self.ticker.interval *= 2
+        self.note("the disk was full: there are fewer snapshots")
+        return True
+
+    def remove(self, name):
+        try:
+            os.unlink(os.path.join(self.dir, name))
+        except FileNotFoundError:
+            pass  # a process that counts steps has taken over, and has removed it
+
+    def drop_ticks(self):
+        if self.number:
+            self.drop()
+        self.written, self.number = [], 0
+        for name in os.listdir(self.dir):
+            if TICK.fullmatch(name) and ("_rank" not in name or self.rank is not None and name.endswith((self.suffix() + ".json", self.suffix() + ".pickle"))):
+                self.remove(name)
+
+    def drop(self):
+        """Takes back what this process has written."""
+        for _, name in self.written:
+            self.remove(name)
+        self.written = []
+
+    def write(self, name, text):
+        _files.write(self.dir, name, text)
