@@ -263,6 +263,14 @@ func TestAServerThatIsNotAsItShouldBe(t *testing.T) {
 	exec("DROP TABLE fleet.runs")
 	initialized(t, a)
 
+	// A cluster of another name binds nobody.
+	var unknown *clickhouse.AddressError
+	if err := InitServer(t.Context(), addressOf(t, hosts, "/mistaken?cluster=shrads")); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "it knows gone, shards") {
+		t.Errorf("%v", err)
+	}
+	refused("a cluster that is down", InitServer(t.Context(), addressOf(t, hosts, "/mistaken?cluster=gone")), new(*clickhouse.Error))
+	initialized(t, addressOf(t, hosts, "/mistaken?cluster=shards"))
+
 	// A column that came later is added; without it nothing is pushed.
 	exec("ALTER TABLE fleet.findings_stored DROP COLUMN cause")
 	_, err := Push(t.Context(), dir, a, func(int, int) {})

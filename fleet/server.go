@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -100,7 +101,8 @@ func (s *server) has(system, where string) (bool, error) {
 	return n > 0, err
 }
 
-// InitServer makes the tables on each of the servers, and adds what an older memdiag's lack.
+// InitServer makes the tables on each of the servers, and adds what an older memdiag's lack. Only once all have them is the
+// database marked as a fleet, so that a mistake in the address binds nobody.
 func InitServer(ctx context.Context, a *clickhouse.Address) error {
 	var made []*server
 	for _, one := range a.Each() {
@@ -119,6 +121,11 @@ func InitServer(ctx context.Context, a *clickhouse.Address) error {
 			if clickhouse.Missing(err) {
 				return &PartError{a.Cluster}
 			}
+			return err
+		}
+	}
+	for _, s := range made {
+		if err := s.setMark(); err != nil {
 			return err
 		}
 	}
@@ -157,6 +164,9 @@ func (s *server) init() error {
 			err = &clickhouse.AddressError{Reason: "its tables are those of cluster " + cluster + "; ?cluster=" + cluster + " says so"}
 		}
 	}
+	if err == nil && s.cluster != "" {
+		err = s.checkCluster()
+	}
 	if err != nil {
 		return err
 	}
@@ -181,11 +191,47 @@ func (s *server) init() error {
 		}
 	}
 	for i := range Schema {
+		if cluster != s.cluster {
+			if err := s.dropUnmarked(&Schema[i]); err != nil {
+				return err
+			}
+		}
 		if err := s.create(&Schema[i]); err != nil {
 			return err
 		}
 	}
-	if err := s.createViews(); err != nil || found && cluster == s.cluster {
+	return s.createViews()
+}
+
+// checkCluster refuses a cluster that the server does not know. Old servers make tables of such a one all the same.
+func (s *server) checkCluster() error {
+	var known []string
+	err := s.db.Select(s.ctx, "SELECT DISTINCT cluster FROM system.clusters ORDER BY cluster", []parquet.Kind{parquet.Text}, func(v []*parquet.Values, rows int) error {
+		for i := range rows {
+			known = append(known, v[0].Text(i))
+		}
+		return nil
+	})
+	if err != nil || slices.Contains(known, s.cluster) {
+		return err
+	}
+	return &clickhouse.AddressError{Reason: fmt.Sprintf("a server knows no cluster %s; it knows %s", s.cluster, cmp.Or(strings.Join(known, ", "), "none"))}
+}
+
+// dropUnmarked drops the table over all servers that an init with another cluster left, which ended half way. It has no rows itself.
+func (s *server) dropUnmarked(t *TableSchema) error {
+	left, err := s.has("tables", fmt.Sprintf("database = %s AND name = %s AND engine = 'Distributed' AND position(engine_full, %s) > 0",
+		clickhouse.Text(s.db.Address.Database), clickhouse.Text(t.Name+allTable), clickhouse.Text(t.Name+storedTable)))
+	if err != nil || !left {
+		return err
+	}
+	return s.db.Exec(s.ctx, "DROP TABLE IF EXISTS "+s.named(t.Name+allTable))
+}
+
+// setMark marks the database as a fleet, unless it is marked so.
+func (s *server) setMark() error {
+	_, cluster, found, err := s.mark()
+	if err != nil || found && cluster == s.cluster {
 		return err
 	}
 	return s.view(markView, fmt.Sprintf("SELECT toInt64(%d) AS version, %s AS cluster", Version, clickhouse.Text(s.cluster)))

@@ -55,7 +55,7 @@ func startServers(t *testing.T, n int) []*clickhouseServer {
 <http_port>%[2]d</http_port><tcp_port>%[3]d</tcp_port><interserver_http_port>%[4]d</interserver_http_port><listen_host>127.0.0.1</listen_host>
 <path>%[1]s/data/</path><tmp_path>%[1]s/tmp/</tmp_path><user_files_path>%[1]s/files/</user_files_path><users_config>%[1]s/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database><mark_cache_size>67108864</mark_cache_size>
-<max_concurrent_queries>100</max_concurrent_queries><remote_servers><shards>%[5]s</shards></remote_servers>
+<max_concurrent_queries>100</max_concurrent_queries><remote_servers><shards>%[5]s</shards><gone><shard><replica><host>127.0.0.1</host><port>1</port></replica></shard></gone></remote_servers>
 </yandex>`, dir, ports[3*i], ports[3*i+1], ports[3*i+2], shards)
 		const users = `<yandex>
 <profiles><default><max_threads>2</max_threads></default></profiles>
@@ -259,6 +259,38 @@ func answersAsTheFolder(t *testing.T, dir string, a *clickhouse.Address) {
 	}
 }
 
+// prunedAsTheFolder deletes March, and leaves a run that was added in April, whose clock was off.
+func prunedAsTheFolder(t *testing.T, dir string, a *clickhouse.Address) {
+	t.Helper()
+	off := testRun{id: "ffffffff00000001", commit: "c2", ranks: 1, started: time.UnixMicro(1).UTC(), added: epoch.Add(41 * 24 * time.Hour)}
+	added(t, dir, off)
+	if err := AddToServer(t.Context(), a, off.tables()); err != nil {
+		t.Fatal(err)
+	}
+	now, keep := epoch.Add(50*24*time.Hour), 20*24*time.Hour
+	months, err := Months(t.Context(), a)
+	if err != nil || len(months) != 2 {
+		t.Fatalf("%v: %v", months, err)
+	}
+	march := months[0]
+	if march.String() != "2026-03" || march.Runs != 5 || march.Bytes == 0 || months[1].Runs != 1 || !march.Before(now, keep) || months[1].Before(now, keep) || march.Before(epoch, keep) {
+		t.Errorf("%s: %d runs, %d bytes; %d runs", months, march.Runs, march.Bytes, months[1].Runs)
+	}
+	for range 2 { // the second one finds nothing
+		if err := DropMonths(t.Context(), a, months[:1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := opened(t, dir)
+	if err := s.Remove(s.Old(now, keep)); err != nil {
+		t.Fatal(err)
+	}
+	answersAsTheFolder(t, dir, a)
+	if months, err = Months(t.Context(), a); err != nil || len(months) != 1 {
+		t.Errorf("%v: %v", months, err)
+	}
+}
+
 // hostile names must stay names.
 const hostile = "x'; DROP TABLE runs; --\\'\"`\x00\n\t\x1b[31m{}%s�"
 
@@ -325,6 +357,7 @@ func TestAServerAnswersAsTheFolder(t *testing.T) {
 			}
 			answersAsTheFolder(t, dir, a)
 			pushed(t, dir, a, Pushed{0, 5})
+			prunedAsTheFolder(t, dir, a)
 		})
 	}
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,56 +43,6 @@ of a cluster.`,
 		},
 	}
 	toFlag(cmd, &to)
-	return cmd
-}
-
-func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
-	var keep age
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "prune --keep AGE",
-		Short: "say what is older than an age, and with --yes delete it",
-		Long: `Lists the days that are older, with their runs and sizes. Nothing is deleted without
---yes. A run's age counts from its beginning.`,
-		Example: `  memdiag fleet prune --keep 90d
-  memdiag fleet prune --keep 90d --yes`,
-		Args: takes(0, 0, "arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if keep == 0 {
-				return usagef(cmd, "--keep says what stays, such as 90d")
-			}
-			s, err := f.open()
-			if err != nil {
-				return err
-			}
-			old := s.Old(f.env.now(), time.Duration(keep))
-			size, runs := int64(0), 0
-			for _, p := range old {
-				size, runs = size+p.Bytes, runs+len(p.Runs)
-			}
-			err = f.env.result("", false, func(w io.Writer) error {
-				for _, p := range old {
-					fmt.Fprintf(w, "%s  %d runs  %s\n", p.Day, len(p.Runs), snapshot.Bytes(p.Bytes))
-				}
-				_, err := fmt.Fprintf(w, "%d of %d runs, %s of %s\n", runs, len(s.Runs()), snapshot.Bytes(size), snapshot.Bytes(s.Bytes()))
-				return err
-			})
-			if err != nil || len(old) == 0 {
-				return err
-			}
-			if !yes {
-				f.env.talk.say("nothing was deleted; --yes deletes them")
-				return nil
-			}
-			if err := s.Remove(old); err != nil {
-				return f.cannotAdd(err)
-			}
-			f.env.talk.say("deleted %d runs, %s", runs, snapshot.Bytes(size))
-			return nil
-		},
-	}
-	cmd.Flags().Var(&keep, "keep", "what is younger stays, such as 90d")
-	cmd.Flags().BoolVar(&yes, "yes", false, "delete what is older")
 	return cmd
 }
 
