@@ -2,7 +2,6 @@ package files
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/memdiag/memdiag/snapshot"
@@ -15,23 +14,22 @@ const few = 3
 // readAfter reads what a rank's process did after its last step, when snapshots came by the clock, as one of the run's children:
 // "train.py after step 4". Where it stepped again, and could not take the files back that were of the time before, they are not read.
 // After so few steps that they cannot be judged it is the run.
-func (o Opener) readAfter(run *snapshot.Run, rank int, names *namePatterns) {
-	entries, err := os.ReadDir(run.Path)
-	if err != nil || len(run.Snapshots) == 0 {
-		return // the run's own files were read
+func (f *Folder) readAfter(run *snapshot.Run, rank int) {
+	if len(run.Snapshots) == 0 {
+		return
 	}
 	of, after := []string(nil), max(1, run.Snapshots[len(run.Snapshots)-1].Mark.Step)
-	for _, e := range entries {
-		step := rundir.AfterOf(e.Name())
-		if step < after || rundir.RankOf(e.Name()) != rank || !rundir.IsRecordedSnapshot(e.Name()) {
+	for _, name := range f.afterOf[rank] {
+		step := rundir.AfterOf(name)
+		if step < after {
 			continue
 		}
 		if step > after {
 			of, after = nil, step
 		}
-		of = append(of, e.Name())
+		of = append(of, name)
 	}
-	child := o.readBeside(run, names, of, "the process")
+	child := f.readBeside(run, of, "the process")
 	if child == nil {
 		return
 	}

@@ -157,3 +157,8 @@ func Runs(dir string) []string {
 func isSnapshotOf(ours bool, name string) bool {
 	return rundir.ChildOf(name) == 0 && rundir.AfterOf(name) == 0 && (!ours || rundir.IsSnapshotName(name))
 }
+
+// isBeside reports whether a recording has such a snapshot of its own: of a process beside a rank's, or of what came after the last step.
+func isBeside(name string) bool {
+	return (rundir.ChildOf(name) > 0 || rundir.AfterOf(name) > 0) && rundir.IsRecordedSnapshot(name)
+}

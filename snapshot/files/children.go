@@ -3,7 +3,6 @@ package files
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -20,15 +19,11 @@ const maxChildren = 256
 
 // readChildren reads the snapshots of the processes that were recorded beside the one of a run's rank,
 // where they are read with it.
-func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
-	entries, err := os.ReadDir(run.Path)
-	if err != nil {
-		return // the run's own files were read
-	}
+func (f *Folder) readChildren(run *snapshot.Run) {
 	of := make(map[int][]string)
-	for _, e := range entries {
-		if n := rundir.ChildOf(e.Name()); n > 0 && rundir.IsRecordedSnapshot(e.Name()) {
-			of[n] = append(of[n], e.Name())
+	for _, name := range f.list.beside {
+		if n := rundir.ChildOf(name); n > 0 {
+			of[n] = append(of[n], name)
 		}
 	}
 	numbers := make([]int, 0, len(of))
@@ -37,17 +32,17 @@ func (o Opener) readChildren(run *snapshot.Run, names *namePatterns) {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers[:min(len(numbers), maxChildren)] {
-		o.readBeside(run, names, of[n], fmt.Sprintf("child %d", n))
+		f.readBeside(run, of[n], fmt.Sprintf("child %d", n))
 	}
 	nameAlike(run)
 	numberAlike(run)
 }
 
 // readBeside adds to a run's children the one that files are of, if any can be read. It has the role if they tell none.
-func (o Opener) readBeside(run *snapshot.Run, names *namePatterns, files []string, role string) *snapshot.Run {
+func (f *Folder) readBeside(run *snapshot.Run, files []string, role string) *snapshot.Run {
 	child := &snapshot.Run{Path: run.Path, Info: run.Info}
 	child.Info.Steps, child.Info.Unseen, child.Info.Notes = 0, nil, nil
-	r := &runReader{run: child, opener: o, into: o.newShared(), names: names}
+	r := &runReader{run: child, opener: f.opener, into: f.opener.newShared(), names: f.names}
 	slices.SortFunc(files, func(a, b string) int {
 		x, _ := rundir.TickOf(a)
 		y, _ := rundir.TickOf(b)

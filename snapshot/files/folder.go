@@ -24,9 +24,10 @@ type Folder struct {
 	ranks   []int // that names of snapshots tell, ascending
 	ruined  []int // in names; no snapshot of these can be read
 	ofRank  map[int][]string
-	looked  bool      // at the files that name no rank
-	without []string  // those of them that are snapshots, where others name ranks
-	nodes   []*Folder // of a run on several machines, one each; nil of others
+	afterOf map[int][]string // snapshots of what came after the last step
+	looked  bool             // at the files that name no rank
+	without []string         // those of them that are snapshots, where others name ranks
+	nodes   []*Folder        // of a run on several machines, one each; nil of others
 	// unranked: their files tell no rank, and each machine's place among them is its rank.
 	unranked bool
 }
@@ -40,7 +41,7 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	if !info.IsDir() {
 		return nil, &InputError{Reason: path + ": a file, not a run", hint: "name the folder of a run"}
 	}
-	f := &Folder{path: path, opener: o, names: newNamePatterns(), about: snapshot.Run{Path: path}, ofRank: make(map[int][]string)}
+	f := &Folder{path: path, opener: o, names: newNamePatterns(), about: snapshot.Run{Path: path}, ofRank: make(map[int][]string), afterOf: make(map[int][]string)}
 	if f.own, err = readInfo(&f.about, rundir.InfoName); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,12 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 			}
 			slices.Sort(f.ranks)
 			return f, nil
+		}
+	}
+	for _, name := range f.list.beside {
+		if rundir.AfterOf(name) > 0 {
+			rank := rundir.RankOf(name)
+			f.afterOf[rank] = append(f.afterOf[rank], name)
 		}
 	}
 	known, lost := make(map[int]bool), make(map[int]bool)
@@ -171,10 +178,10 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 	}
 	run.Unnamed = unnamed(&run, f.own, r.rank)
 	if f.own && bringsTree(&run, r.rank) {
-		f.opener.readChildren(&run, f.names)
+		f.readChildren(&run)
 	}
 	if f.own {
-		f.opener.readAfter(&run, r.rank, f.names)
+		f.readAfter(&run, r.rank)
 	}
 	if len(run.Snapshots) == 0 && run.Series == nil {
 		return nil, r.nothing(f.list)

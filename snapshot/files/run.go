@@ -138,6 +138,7 @@ type listing struct {
 	files     []string
 	irregular []string // of a run of ours: named as snapshots are, but pipes, folders or broken links
 	runs      []string // folders of runs of their own
+	beside    []string // of a run of ours: snapshots of processes beside the ranks', and of what came after the last step
 }
 
 // listFiles lists the regular files of a folder that may be snapshots; of those
@@ -180,16 +181,20 @@ func listWithin(most int, root string, flat bool, names *namePatterns) (listing,
 			return fs.SkipDir
 		case name == rundir.InfoName || rundir.IsSeriesName(name):
 			return nil
+		case flat && isBeside(entry.Name()):
+			if list.beside = append(list.beside, name); len(list.beside) > maxNamed {
+				return tooMany(root, maxNamed)
+			}
 		case !entry.IsDir() && isSnapshotOf(flat, entry.Name()) && isRegular(path):
 			list.files = append(list.files, name)
 			if !flat && !names.rank.MatchString(name) {
 				others++
 			}
-			switch hint := "name the folder of one run"; {
+			switch {
 			case others > most:
-				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, most), hint: hint}
+				return tooMany(root, most)
 			case len(list.files) > maxNamed:
-				return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, maxNamed), hint: hint}
+				return tooMany(root, maxNamed)
 			}
 		}
 		return nil
@@ -197,6 +202,10 @@ func listWithin(most int, root string, flat bool, names *namePatterns) (listing,
 	slices.SortFunc(list.files, compareNames)
 	slices.SortFunc(list.runs, compareNames)
 	return list, err
+}
+
+func tooMany(root string, most int) error {
+	return &InputError{Reason: fmt.Sprintf("%s: more than %d files", root, most), hint: "name the folder of one run"}
 }
 
 func skip(entry fs.DirEntry) error {
