@@ -72,6 +72,9 @@ func starved(all []*snapshot.Snapshot) string {
 	return fmt.Sprintf("the machine was busy: the program waited for a processor for %.0f %% of the time, and did too little to show a leak", 100*min(1, float64(waited)/float64(span)))
 }
 
+// nearEnd is where in a run its end begins, as a share.
+const nearEnd = 0.8
+
 // emptied says that by the clock the last snapshots came after the work, as a clause: memory that had grown steadily up to
 // near the end is mostly free at the last; "" otherwise. The function that held it may have returned.
 func (r *Result) emptied() string {
@@ -88,7 +91,7 @@ func (r *Result) emptied() string {
 				peak = i
 			}
 		}
-		if peak-from < series.Testable || x[peak] < x[0]+series.EndBegins*(x[last]-x[0]) {
+		if peak-from < series.Testable || x[peak] < x[0]+nearEnd*(x[last]-x[0]) {
 			continue
 		}
 		at, y := risingFloors(x[from:peak+1], total[from:peak+1])

@@ -182,15 +182,6 @@ var seriesRules = []rule{
 		reason: says("it flattened, then rose in the last interval, so how it continues is unknown; run longer to decide"),
 	},
 	{
-		name:    "levels-off",
-		asks:    fmt.Sprintf("it rose %d times or more, and the last %.0f %% of the time add less than %.1f of their share; no earlier period of that length did", series.Enough, 100*(1-series.EndBegins), series.EndShare),
-		holds:   func(f *facts) bool { return f.rises >= series.Enough && f.History.LevelsOff() },
-		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string {
-			return fmt.Sprintf("growth slowed sharply in the last %.0f %% of the run, for the first time. It may have stopped; run longer to decide", 100*(1-series.EndBegins))
-		},
-	},
-	{
 		name: "tides",
 		asks: "births are unknown, and other stacks rise and fall as slowly and as much",
 		holds: func(f *facts) bool {

@@ -432,27 +432,6 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	return true, ""
 }
 
-// LevelsOff reports whether the end adds hardly anything for good, as no stretch as long did since the first rise: what
-// fills up along an S has its steepest part late, and does not flatten in the last 40 % as a whole. Floors are of no use,
-// since marks may lie ever farther apart, and the last of them ends long before the last mark.
-func (h *History) LevelsOff() bool {
-	x, y, n := h.All.X, slices.Clone(h.All.Bytes), len(h.All.X)-1
-	for i := n - 1; i >= 0; i-- {
-		y[i] = min(y[i], y[i+1])
-	}
-	length, share := (1-EndBegins)*(x[n]-x[0]), EndShare*(1-EndBegins)*(y[n]-y[0])
-	adds := func(from float64) float64 { return trend.At(x, y, from+length) - trend.At(x, y, from) }
-	if adds(x[n]-length) >= share {
-		return false
-	}
-	for i := 0; i < n && x[i] <= x[n]-2*length; i++ {
-		if y[i+1] > y[0] && adds(x[i]) < share {
-			return false
-		}
-	}
-	return true
-}
-
 // GoesOnAtLast reports whether the last of its floors alone says that the site goes on: a recorder or an end of the program may
 // take as much once.
 func (h *History) GoesOnAtLast() bool {

@@ -41,10 +41,6 @@ const (
 	// whole run's slope that must keep: what saturates keeps less.
 	LateBegins = 0.6
 	LateShare  = 0.4
-	// EndBegins is where in a run its end begins, and EndShare how much of the whole run's slope the end
-	// has that levels off.
-	EndBegins = 0.8
-	EndShare  = 0.1
 	// steepJump is by how much an interval's rate must exceed that of the whole run for
 	// its growth to be a jump: a long interval carries much of what is even.
 	steepJump = 1.5
