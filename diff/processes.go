@@ -2,10 +2,8 @@ package diff
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/series"
@@ -52,111 +50,6 @@ type Processes struct {
 	// meanwhile; "" where it is not known.
 	Folder, Writer string
 }
-
-// sentence says by how much they grow.
-func (p *Processes) sentence(e *Reserve) string {
-	who := p.Role
-	switch {
-	case p.Kernel:
-		who = "the kernel's memory for the command"
-	case p.Successive:
-		who = "the most that a process of " + p.Role + " takes"
-	case p.PID == 0 && !p.Shared:
-		who = "processes of " + p.Role + " together"
-	case p.PID != 0:
-		who += fmt.Sprintf(" (process %d)", p.PID)
-	}
-	if p.PID != 0 && p.Shared {
-		who = "shared memory of " + who
-	}
-	rate := e.Rate.Bytes
-	text := fmt.Sprintf("%s grew steadily by %s a second (%s to %s, 95 %% interval), %s in %s",
-		who, snapshot.FormatBytes(rate.Value), snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), e.Growth, Second.Text(e.To-e.From))
-	switch {
-	case p.Alike == 2 && p.Of == 2:
-		text += ", and so did the other process of this kind"
-	case p.Alike == 2:
-		text += fmt.Sprintf(", and so did 1 other of %d processes of this kind", p.Of)
-	case p.Alike > 2:
-		text += fmt.Sprintf(", and so did %d others of %d processes of this kind", p.Alike-1, p.Of)
-	case p.Alone && p.PID != 0 && p.Of > 1:
-		text += fmt.Sprintf(", as the only one of %d processes of this kind", p.Of)
-	}
-	switch {
-	case p.Segments > 1:
-		text += fmt.Sprintf(", in up to %s. The line that created them is unknown", p.files())
-		if p.OrOthers {
-			text += ". Another program of this user may have created them"
-		}
-		return text
-	case p.Shared && p.PID == 0:
-		return text + ". The line that allocated it is unknown. Files in a tmpfs count, too"
-	case p.Shared:
-		return text + ". The line that allocated it is unknown"
-	}
-	if p.Kernel {
-		return text + ". Sockets, pipes and open files that nobody closes are one reason"
-	}
-	if p.Recorded {
-		return text + ". Its recorded stacks do not explain the growth"
-	}
-	return text + ". Nothing was recorded in it, so the source line is unknown. If it runs Python, run longer: it is recorded once it has grown for some seconds, " +
-		"unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"
-}
-
-// Known is what is known of why they grow.
-func (p *Processes) Known() string {
-	switch {
-	case p.Recorded:
-		return "its recorded stacks do not explain the growth"
-	case p.Kernel:
-		return "no process has it"
-	}
-	return "nothing was recorded in it"
-}
-
-// Who is "loader worker 0", "shared memory of loader worker 0" or "processes of loader worker".
-func (p *Processes) Who() string {
-	switch {
-	case p.Shared && p.PID != 0:
-		return "shared memory of " + p.Role
-	case p.Kernel:
-		return p.Role
-	case !p.Shared && p.PID == 0:
-		return "processes of " + p.Role
-	}
-	return p.Role
-}
-
-// files is "235 files in /dev/shm/tmp1, likely written by loader worker 0".
-func (p *Processes) files() string {
-	text := fmt.Sprintf("%d files", p.Segments)
-	if p.Folder != "" {
-		text += " in " + p.Folder
-	}
-	if p.Writer != "" {
-		text += ", likely written by " + p.Writer
-	}
-	return text
-}
-
-// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
-func (p *Processes) clause(e *Reserve) string {
-	grows := p.Who() + " grows"
-	switch {
-	case p.Successive:
-		grows = "each new " + p.Role + " uses more memory than the one before"
-	case p.Kernel:
-	case p.Shared && p.Folder != "" && p.PID == 0:
-		return fmt.Sprintf("%s grows, +%s/s, in up to %s", p.Role, snapshot.FormatBytes(e.Rate.Bytes.Value), p.files())
-	case !p.Shared && p.PID == 0:
-		grows = p.Who() + " grow together"
-	}
-	return fmt.Sprintf("%s, +%s/s, and %s", grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
-}
-
-// Clause is String in a few words, of other processes than the recorded one.
-func (e *Reserve) Clause() string { return e.Processes.clause(e) }
 
 // hostProducer made snapshots of a command's programs, without an agent.
 const hostProducer = "memdiag record"
@@ -210,70 +103,8 @@ func (r *Result) profiledGrowth() (grown snapshot.Bytes) {
 	return grown
 }
 
-// forest is a tree of processes, by kinds.
-type forest struct {
-	tree         *snapshot.Tree
-	all          []*snapshot.TreeProcess
-	began, ended time.Time
-	others       []*snapshot.TreeProcess // without snapshots
-	times        []time.Time             // at which any was looked at, ascending
-	kinds        map[string][]*snapshot.TreeProcess
-	numbered     map[int][]*snapshot.TreeProcess            // by PID, ascending by their first looks
-	common       map[*snapshot.TreeProcess][]snapshot.Bytes // at each look; nil if none is in common
-}
-
-func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
-	f := &forest{tree: tree, kinds: make(map[string][]*snapshot.TreeProcess), common: make(map[*snapshot.TreeProcess][]snapshot.Bytes)}
-	common := commonPages(tree)
-	f.numbered = make(map[int][]*snapshot.TreeProcess)
-	held := make(map[string]snapshot.Bytes)
-	for i := range tree.Processes {
-		p := withoutEnd(&tree.Processes[i])
-		f.all, f.common[p] = append(f.all, p), common[i]
-		f.numbered[p.PID] = append(f.numbered[p.PID], p)
-		for _, point := range p.Points {
-			f.times = append(f.times, point.Time)
-		}
-		if !recorded(p) {
-			f.others = append(f.others, p)
-			kind, last := KindOf(p.Role), &p.Points[len(p.Points)-1]
-			f.kinds[kind] = append(f.kinds[kind], p)
-			held[kind] += last.Anonymous + last.Swapped
-		}
-	}
-	slices.SortFunc(f.times, time.Time.Compare)
-	f.times = slices.CompactFunc(f.times, time.Time.Equal)
-	f.began, f.ended = f.times[0], f.times[len(f.times)-1]
-	if len(f.kinds) > mostKinds {
-		most := slices.SortedFunc(maps.Keys(held), func(a, b string) int { return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b)) })
-		for _, kind := range most[mostKinds:] {
-			delete(f.kinds, kind)
-		}
-	}
-	return f
-}
-
 // mostKinds is how many roles are judged, of those that held most; each takes as long as there are looks.
 const mostKinds = 64
-
-// withoutEnd is a process without the last looks, if it was exiting then and had given back all, and with a role.
-func withoutEnd(p *snapshot.TreeProcess) *snapshot.TreeProcess {
-	n := len(p.Points)
-	for n > 1 && p.Points[n-1].Anonymous+p.Points[n-1].Swapped == 0 {
-		n--
-	}
-	if n == len(p.Points) && p.Role != "" {
-		return p
-	}
-	cut := *p
-	cut.Role, cut.Points = cmp.Or(p.Role, fmt.Sprintf("process %d", p.PID)), p.Points[:n]
-	return &cut
-}
-
-// lasts reports whether a process was there near the end: what one held that has ended is given back.
-func (f *forest) lasts(p *snapshot.TreeProcess) bool {
-	return float64(p.Points[len(p.Points)-1].Time.Sub(f.began)) >= toTheEnd*float64(f.ended.Sub(f.began))
-}
 
 // growingOf is a reserve for each kind of processes of which one or all together grow.
 func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
@@ -330,82 +161,6 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 
 // mostGrowing is of how many kinds of processes it is reported that they grow.
 const mostGrowing = 5
-
-// ends are when processes of a kind ended, ascending, and the most that any had that ended by then.
-type ends struct {
-	at   []time.Time
-	most []snapshot.Bytes
-}
-
-func endsOf(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (e ends) {
-	last := func(p *snapshot.TreeProcess) *snapshot.ProcessPoint { return &p.Points[len(p.Points)-1] }
-	most := snapshot.Bytes(-1)
-	for _, p := range slices.SortedFunc(slices.Values(of), func(a, b *snapshot.TreeProcess) int { return last(a).Time.Compare(last(b).Time) }) {
-		most = max(most, memory(last(p)))
-		e.at, e.most = append(e.at, last(p).Time), append(e.most, most)
-	}
-	return e
-}
-
-// replaced reports whether another process of the same kind had ended before this one began, and had as much: such a
-// pool is replaced, and takes no more each time.
-func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
-	n, _ := slices.BinarySearchFunc(e.at, began, func(at, began time.Time) int {
-		if at.After(began) {
-			return 1
-		}
-		return -1
-	})
-	return n > 0 && e.most[n-1] >= has
-}
-
-// inherited is what a process had from its parent if it is a fork of it. It copies ever more of that as either writes, which
-// does not add to what it has.
-func (f *forest) inherited(p *snapshot.TreeProcess) snapshot.Bytes {
-	first := &p.Points[0]
-	of := f.numbered[p.Parent]
-	after, _ := slices.BinarySearchFunc(of, first.Time, func(q *snapshot.TreeProcess, t time.Time) int {
-		if q.Points[0].Time.After(t) {
-			return 1
-		}
-		return -1
-	})
-	if after > 0 {
-		points := of[after-1].Points
-		at, ok := slices.BinarySearchFunc(points, first.Time, func(at snapshot.ProcessPoint, t time.Time) int { return at.Time.Compare(t) })
-		if ok {
-			return min(first.Anonymous, points[at].Anonymous)
-		}
-	}
-	return first.Anonymous
-}
-
-// together is what processes held at each moment in all, from when the first one began until the last one ended. It is empty where that was long before the
-// end, since they gave it back.
-func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
-	x, y = make([]float64, len(f.times)), make([]float64, len(f.times))
-	for i, at := range f.times {
-		x[i] = at.Sub(f.began).Seconds()
-	}
-	first, last := len(x)-1, 0
-	for _, p := range of {
-		common := f.common[p]
-		inherited := f.inherited(p)
-		for i := range p.Points {
-			at, _ := slices.BinarySearchFunc(f.times, p.Points[i].Time, time.Time.Compare)
-			has := memory(&p.Points[i])
-			if common != nil && common[i] > 0 {
-				has = max(0, has-inherited)
-			}
-			y[at] += float64(has)
-			first, last = min(first, at), max(last, at)
-		}
-	}
-	if x[last] < toTheEnd*x[len(x)-1] {
-		return nil, nil
-	}
-	return x[first : last+1], y[first : last+1]
-}
 
 // grows is how y grew steadily after its beginning; nil where it did not.
 func (r *Result) grows(x, y []float64) *Reserve {
