@@ -116,18 +116,34 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 	for _, in := range inputs {
 		peaks = append(peaks, reached[in])
 	}
+	all := d
+	all.fitTo(inputs, peaks)
+	// A peak is the highest of several moments, each of which follows the size on a line: for small inputs it may be that of the
+	// optimizer's step, which no input changes. So the line of the larger ones counts.
+	for d = all; d.Why != "" && len(inputs) > fewestSizes; {
+		inputs, peaks = inputs[1:], peaks[1:]
+		d.Sizes, d.Smallest = len(inputs), inputs[0]
+		d.fitTo(inputs, peaks)
+	}
+	if d.Why != "" {
+		return all
+	}
+	return d
+}
+
+// fitTo sets the figures of d by peaks, each at an input, or says why there are none.
+func (d *Demand) fitTo(inputs []Input, peaks []float64) {
 	rise := slices.Max(peaks) - slices.Min(peaks)
 	if rise < leastRise*slices.Max(peaks) {
 		d.Why = "the peak is almost the same for all"
-		return d
+		return
 	}
 	d.Why = "neither the batch nor the length is known of all"
 	for _, parts := range partsOf(inputs) {
 		if d.Why = d.fit(parts, inputs, peaks, rise); d.Why == "" {
-			break
+			return
 		}
 	}
-	return d
 }
 
 // A part is a figure of the fit, and what of the input it is multiplied by.
