@@ -21,7 +21,11 @@ func TestWhatAListGathersOfEachEvaluationLeaks(t *testing.T) {
 		"nobody": {func(int) *snapshot.Holder { return nil }, false, Inconclusive},
 		"a list, while the blocks that are counted fall once": {func(n int) *snapshot.Holder { return &snapshot.Holder{Kind: "list", Items: each * n} }, false, Leak},
 		"a list, which holds some": {func(n int) *snapshot.Holder {
-			return &snapshot.Holder{Kind: "list", Items: n}
+			return &snapshot.Holder{Kind: "list", Items: 3 * n}
+		}, false, Inconclusive},
+		"a list of lists": {func(n int) *snapshot.Holder { return &snapshot.Holder{Kind: "list", Items: n} }, false, Leak},
+		"a list of things that grow": {func(n int) *snapshot.Holder {
+			return &snapshot.Holder{Kind: "list", Items: min(n, 4)}
 		}, false, Inconclusive},
 		"a list that was emptied": {func(n int) *snapshot.Holder {
 			return &snapshot.Holder{Kind: "list", Items: max(each*n, each*(8-n))}

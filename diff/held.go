@@ -300,13 +300,17 @@ func gathers(h *snapshot.Holder) bool {
 	return h != nil && (h.Items > 0 || h.Kind == "graph" || strings.Contains(h.Path, "[]"))
 }
 
-// gathered reports whether one list, map or set holds all of the row's blocks and has only become longer, as far as
-// three snapshots or more tell: it lets go of nothing. What is full lets go of something for each item that it takes.
+// gathered reports whether one list, map or set holds all of the row's blocks, or items with as many of them each, and has only
+// become longer, as far as three snapshots or more tell: it lets go of nothing. What is full lets go of something for each item that it takes.
 // Steadily tells that it did so in steady rises, over half of the run or more: its length is known, while blocks of unrecorded steps
 // are estimated.
 func (r *Result) gathered(row *Row) (gathers, steadily bool) {
 	h := holder(r.Last, row)
-	if h == nil || full(h) || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || int64(h.Items) < row.After.Blocks {
+	if h == nil || full(h) || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || h.Items == 0 {
+		return false, false
+	}
+	site, each := r.Series.Site(row), row.After.Blocks/int64(h.Items)
+	if each > 0 && each*int64(h.Items) != row.After.Blocks || each > 1 && site == nil {
 		return false, false
 	}
 	var seen, rises []float64 // places on the axis
@@ -325,6 +329,9 @@ func (r *Result) gathered(row *Row) (gathers, steadily bool) {
 		mark := slices.IndexFunc(r.Series.Marks, at(s.Mark))
 		if mark < 0 {
 			continue
+		}
+		if each > 1 && site.Blocks[mark] != each*int64(n) {
+			return false, false
 		}
 		x := r.Series.Axis.X[mark]
 		if n > items {
