@@ -186,6 +186,11 @@ func TestWhatIsNotTestedForRacesStartsNoGoroutine(t *testing.T) {
 		t.Fatal(".ci/run leaves no rooms out")
 	}
 	rooms := strings.Split(string(line[1]), "|")
+	line = regexp.MustCompile(`(?m)^beside='(.+)'$`).FindSubmatch(script)
+	if line == nil {
+		t.Fatal(".ci/run has no line beside=")
+	}
+	beside, starts := string(line[1]), false
 	seen := make(map[string]bool)
 	for folder, list := range goFiles(t) {
 		room := slices.IndexFunc(rooms, func(r string) bool { return within(folder, r) })
@@ -199,10 +204,23 @@ func TestWhatIsNotTestedForRacesStartsNoGoroutine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if where := startsGoroutines(fset, parsed); where != "" {
+			where := startsGoroutines(fset, parsed)
+			if folder == beside {
+				starts = starts || where != ""
+				continue
+			}
+			if where != "" {
 				t.Errorf("%s starts a goroutine: take %s off the line sequential= of .ci/run", where, rooms[room])
 			}
+			for _, i := range parsed.Imports {
+				if strings.HasSuffix(strings.Trim(i.Path.Value, `"`), "/"+beside) && !strings.HasSuffix(file, "_test.go") {
+					t.Errorf("%s imports %s, which starts goroutines: take %s off the line sequential= of .ci/run", file, beside, rooms[room])
+				}
+			}
 		}
+	}
+	if !starts {
+		t.Errorf("%s starts no goroutine: take it off the line beside= of .ci/run", beside)
 	}
 	for _, r := range rooms {
 		for _, below := range mayImport[r] {

@@ -1,7 +1,7 @@
-// Command ranks writes a run of many ranks for measurements: five snapshots of each, of a training
-// that holds 40 call sites, of which one leaks on every tenth rank.
+// Command ranks writes a run of many ranks for measurements: five snapshots of each, or as many as a third argument says, of a
+// training that holds 40 call sites, of which one leaks on every tenth rank.
 //
-//	go run ./bench/ranks DIR 1000
+//	go run ./bench/ranks DIR 1000 32
 package main
 
 import (
@@ -25,13 +25,19 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("ranks DIR NUMBER")
+	if len(args) < 2 || len(args) > 3 {
+		return fmt.Errorf("ranks DIR NUMBER [SNAPSHOTS]")
 	}
-	ranks, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
+	numbers := []int{0, 5}
+	for i, arg := range args[1:] {
+		n, err := strconv.Atoi(arg)
+		if err != nil {
+			return err
+		}
+		numbers[i] = n
 	}
+	ranks, steps := numbers[0], int64(200)
+	between := steps / int64(max(1, numbers[1]-1))
 	dir := args[0]
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -39,7 +45,7 @@ func run(args []string) error {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ended, code := began.Add(time.Hour), 0
 	text, err := json.Marshal(snapshot.Info{
-		SchemaVersion: rundir.SchemaVersion, Command: []string{"torchrun", "train.py"}, Steps: 200, Started: began, Finished: &ended, ExitCode: &code, Version: "bench/ranks",
+		SchemaVersion: rundir.SchemaVersion, Command: []string{"torchrun", "train.py"}, Steps: steps, Started: began, Finished: &ended, ExitCode: &code, Version: "bench/ranks",
 	})
 	if err != nil {
 		return err
@@ -48,7 +54,7 @@ func run(args []string) error {
 		return err
 	}
 	for rank := range ranks {
-		for step := int64(0); step <= 200; step += 50 {
+		for step := int64(0); step <= between*int64(numbers[1]-1); step += between {
 			if err := write(filepath.Join(dir, rundir.RankSnapshotName(step, rank)), at(step, rank, began)); err != nil {
 				return err
 			}

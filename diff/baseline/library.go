@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -40,13 +41,16 @@ type LibraryLeak struct {
 const KnownVersion = 1
 
 // LibraryLeaks are the published ones that memdiag knows. Each has public reports, which name the versions.
-func LibraryLeaks() []LibraryLeak {
+func LibraryLeaks() []LibraryLeak { return slices.Clone(published()) }
+
+// published are read once: each rank of a run is held against them, and to read them takes as long as to judge a small one.
+var published = sync.OnceValue(func() []LibraryLeak {
 	leaks, err := ParseLibraryLeaks(publishedText)
 	if err != nil {
 		panic(err) // it is of this package, and tested
 	}
 	return leaks
-}
+})
 
 // ParseLibraryLeaks reads a list of known leaks of libraries. What is wrong with it is an *Error that tells the place.
 func ParseLibraryLeaks(text []byte) ([]LibraryLeak, error) {

@@ -48,12 +48,11 @@ func (f *Folder) readBeside(run *snapshot.Run, files []string, role string) *sna
 		y, _ := rundir.TickOf(b)
 		return cmp.Compare(x, y)
 	})
+	ahead := openAhead(run.Path, files)
 	for _, name := range files {
-		s, err := r.open(name)
-		if err != nil || s == nil {
-			continue // it is among the notes
+		if s := r.readFile(name, ahead); s != nil { // else it is among the notes
+			child.Snapshots = append(child.Snapshots, s)
 		}
-		child.Snapshots = append(child.Snapshots, s)
 	}
 	run.Files, run.Notes = append(run.Files, child.Files...), append(run.Notes, child.Notes...)
 	run.Unread = append(run.Unread, child.Unread...)

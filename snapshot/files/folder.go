@@ -2,6 +2,7 @@ package files
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,28 +71,35 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 			f.afterOf[rank] = append(f.afterOf[rank], name)
 		}
 	}
-	known, lost := make(map[int]bool), make(map[int]bool)
 	for _, name := range f.list.files {
 		_, rank := f.names.read(filepath.ToSlash(name))
 		f.ofRank[rank] = append(f.ofRank[rank], name)
-		if rank == snapshot.NoRank || known[rank] {
-			continue
-		}
-		is, was := lookAt(filepath.Join(path, name))
-		known[rank] = is
-		lost[rank] = lost[rank] || was
 	}
-	for rank := range known {
+	f.lookAtRanks()
+	return f, nil
+}
+
+// lookAtRanks finds the ranks of which a snapshot can be read, and those of which all are ruined.
+func (f *Folder) lookAtRanks() {
+	ranks := slices.DeleteFunc(slices.Sorted(maps.Keys(f.ofRank)), func(rank int) bool { return rank == snapshot.NoRank })
+	known, lost := make([]bool, len(ranks)), make([]bool, len(ranks))
+	fewAtOnce(len(ranks), func(i int) {
+		for _, name := range f.ofRank[ranks[i]] {
+			is, was := lookAt(filepath.Join(f.path, name))
+			known[i], lost[i] = is, lost[i] || was
+			if is {
+				break
+			}
+		}
+	})
+	for i, rank := range ranks {
 		switch {
-		case known[rank]:
+		case known[i]:
 			f.ranks = append(f.ranks, rank)
-		case lost[rank]:
+		case lost[i]:
 			f.ruined = append(f.ruined, rank)
 		}
 	}
-	slices.Sort(f.ranks)
-	slices.Sort(f.ruined)
-	return f, nil
 }
 
 // recorded reports whether a folder without run.json is of a recorded command: it has a table of the command's processes, or
@@ -160,10 +168,10 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 		return nil, err
 	}
 	if f.own {
-		readSeries(&run, r.rank)
-		readLosses(&run, r.rank)
-		readPeaks(&run, r.rank)
-		if name := rundir.RankInfoName(r.rank); isRegular(filepath.Join(f.path, name)) {
+		f.readSeries(&run, r.rank)
+		f.readLosses(&run, r.rank)
+		f.readPeaks(&run, r.rank)
+		if name := rundir.RankInfoName(r.rank); f.list.others[name] && isRegular(filepath.Join(f.path, name)) {
 			run.Info = snapshot.Info{}
 			if _, err := readInfo(&run, name); err != nil {
 				return nil, err
@@ -174,10 +182,10 @@ func (f *Folder) OpenRank(rank int) (*snapshot.Run, error) {
 		return nil, err
 	}
 	if f.own {
-		readTree(&run, r.rank)
+		f.readTree(&run, r.rank)
 	}
 	run.Unnamed = unnamed(&run, f.own, r.rank)
-	if f.own && bringsTree(&run, r.rank) {
+	if f.own && f.bringsTree(&run, r.rank) {
 		f.readChildren(&run)
 	}
 	if f.own {

@@ -444,6 +444,11 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// regular is isRegular of an entry of a folder, which mostly tells itself.
+func regular(entry fs.DirEntry, path string) bool {
+	return entry.Type().IsRegular() || entry.Type()&fs.ModeSymlink != 0 && isRegular(path)
+}
+
 // some lists the first names and how many more there are.
 func some(names []string) string {
 	const shown = 8

@@ -94,11 +94,15 @@ func readInfo(run *snapshot.Run, name string) (own bool, err error) {
 
 // readSeries reads the series log, the rank's where it has one of its own,
 // if there is one. A run is of use without it, so that its faults are notes.
-func readSeries(run *snapshot.Run, rank int) {
-	path := filepath.Join(run.Path, rundir.SeriesName)
-	if own := filepath.Join(run.Path, rundir.RankSeriesName(rank)); isRegular(own) {
-		path = own
+func (f *Folder) readSeries(run *snapshot.Run, rank int) {
+	name := rundir.SeriesName
+	if own := rundir.RankSeriesName(rank); f.list.others[own] && isRegular(filepath.Join(run.Path, own)) {
+		name = own
 	}
+	if !f.list.others[name] {
+		return
+	}
+	path := filepath.Join(run.Path, name)
 	series, notes, err := decodeSeries(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -139,6 +143,8 @@ type listing struct {
 	irregular []string // of a run of ours: named as snapshots are, but pipes, folders or broken links
 	runs      []string // folders of runs of their own
 	beside    []string // of a run of ours: snapshots of processes beside the ranks', and of what came after the last step
+
+	others map[string]bool // of a run of ours: what has other names than snapshots. To ask a file server for each table that a rank may have takes long
 }
 
 // listFiles lists the regular files of a folder that may be snapshots; of those
@@ -149,8 +155,8 @@ func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
 
 // listWithin is listFiles with a bound on files that may be anything.
 func listWithin(most int, root string, flat bool, names *namePatterns) (listing, error) {
-	var list listing
-	others := 0 // files that may be anything
+	list := listing{others: make(map[string]bool)}
+	anything := 0 // files that may be anything
 	if to, err := filepath.EvalSymlinks(root); err == nil {
 		root = to // a link to a folder, such as latest, is not walked into
 	}
@@ -174,8 +180,13 @@ func listWithin(most int, root string, flat bool, names *namePatterns) (listing,
 		case entry.IsDir() && isRegular(filepath.Join(path, rundir.InfoName)):
 			list.runs = append(list.runs, name)
 			return fs.SkipDir
-		case flat && isSnapshotOf(flat, entry.Name()) && !isRegular(path):
+		case flat && isSnapshotOf(flat, entry.Name()) && !regular(entry, path):
 			list.irregular = append(list.irregular, name)
+			return skip(entry)
+		case flat && !rundir.IsSnapshotName(name):
+			if list.others[name] = true; len(list.others) > maxNamed {
+				return tooMany(root, maxNamed)
+			}
 			return skip(entry)
 		case entry.IsDir() && (flat || strings.Count(name, string(filepath.Separator)) >= maxDepth):
 			return fs.SkipDir
@@ -185,13 +196,13 @@ func listWithin(most int, root string, flat bool, names *namePatterns) (listing,
 			if list.beside = append(list.beside, name); len(list.beside) > maxNamed {
 				return tooMany(root, maxNamed)
 			}
-		case !entry.IsDir() && isSnapshotOf(flat, entry.Name()) && isRegular(path):
+		case !entry.IsDir() && isSnapshotOf(flat, entry.Name()) && regular(entry, path):
 			list.files = append(list.files, name)
 			if !flat && !names.rank.MatchString(name) {
-				others++
+				anything++
 			}
 			switch {
-			case others > most:
+			case anything > most:
 				return tooMany(root, most)
 			case len(list.files) > maxNamed:
 				return tooMany(root, maxNamed)
@@ -245,13 +256,11 @@ func (r *runReader) read(f *Folder) error {
 		files = slices.SortedFunc(slices.Values(slices.Concat(files, without)), compareNames)
 	}
 	var list []opened
+	ahead := openAhead(r.run.Path, files)
 	for i, name := range files {
 		step, _ := r.names.read(filepath.ToSlash(name))
 		r.opener.reading(filepath.Join(r.run.Path, name), i+1, len(files))
-		s, err := r.open(name)
-		if err != nil {
-			return err
-		}
+		s := r.readFile(name, ahead)
 		if s == nil {
 			continue
 		}
@@ -333,33 +342,33 @@ func (r *runReader) choose(want int, f *Folder) error {
 	return nil
 }
 
-// open reads one file; nil where it is no snapshot that can be read.
-func (r *runReader) open(name string) (*snapshot.Snapshot, error) {
+// readFile reads the file that is the next one of those that are opened ahead; nil where it is no snapshot that can be read.
+func (r *runReader) readFile(name string, ahead *opening) *snapshot.Snapshot {
 	path := filepath.Join(r.run.Path, name)
-	f, err := openFile(path)
+	f, err := ahead.next()
 	if err != nil {
 		r.leaveOut(err)
-		return nil, nil
+		return nil
 	}
 	defer f.close()
 	if f.format == nil && f.isRuined() {
 		r.leaveOut(f.unknown())
-		return nil, nil
+		return nil
 	}
 	if f.format == nil {
 		r.passed = append(r.passed, name)
 		if r.other == nil {
 			r.other = f.other()
 		}
-		return nil, nil
+		return nil
 	}
 	r.run.Files = append(r.run.Files, path)
 	s, err := r.opener.decode(path, f, r.into)
 	if err != nil {
 		r.leaveOut(err)
-		return nil, nil
+		return nil
 	}
-	return s, nil
+	return s
 }
 
 // leaveOut is for a snapshot that cannot be read.

@@ -16,34 +16,37 @@ import (
 // maxTable bounds the file of losses, and that of peaks, in bytes.
 const maxTable = 64 << 20
 
-func readLosses(run *snapshot.Run, rank int) {
-	readTable(run, rank, "losses", func(r io.Reader) (err error) {
+func (f *Folder) readLosses(run *snapshot.Run, rank int) {
+	f.readTable(run, rank, "losses", func(r io.Reader) (err error) {
 		run.Losses, err = losses.Read(r)
 		return err
 	})
 }
 
-func readPeaks(run *snapshot.Run, rank int) {
-	readTable(run, rank, "peaks", func(r io.Reader) (err error) {
+func (f *Folder) readPeaks(run *snapshot.Run, rank int) {
+	f.readTable(run, rank, "peaks", func(r io.Reader) (err error) {
 		run.Peaks, err = peaks.Read(r)
 		return err
 	})
 }
 
 // readTable reads a table of a rank. A run is of use without it, so that its faults are notes.
-func readTable(run *snapshot.Run, rank int, name string, read func(io.Reader) error) {
-	suffix := ""
+func (f *Folder) readTable(run *snapshot.Run, rank int, name string, read func(io.Reader) error) {
+	file := name + ".csv"
 	if rank != snapshot.NoRank {
-		suffix = rundir.RankSuffix(rank)
+		file = name + rundir.RankSuffix(rank) + ".csv"
 	}
-	path := filepath.Join(run.Path, name+suffix+".csv")
-	f, _, err := openRegular(path)
+	if !f.list.others[file] {
+		return
+	}
+	path := filepath.Join(run.Path, file)
+	table, _, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err == nil {
 		run.Files = append(run.Files, path)
-		err = errors.Join(read(io.LimitReader(f, maxTable)), f.Close())
+		err = errors.Join(read(io.LimitReader(table, maxTable)), table.Close())
 	}
 	if err != nil {
 		run.Notes = append(run.Notes, fmt.Sprintf("%s: the %s were not read: %v; what follows there is not read", path, name, err))

@@ -20,25 +20,25 @@ const maxTree = 256 << 20
 // readTree reads what is known of the command's processes, those of a rank where they were
 // recorded by themselves; else they are all ranks' together, and are read with the lowest. A run
 // is of use without it, so that its faults are notes.
-func readTree(run *snapshot.Run, rank int) {
-	if !bringsTree(run, rank) {
+func (f *Folder) readTree(run *snapshot.Run, rank int) {
+	if !f.bringsTree(run, rank) {
 		return
 	}
 	suffix := ""
-	if ownTree(run, rank) {
+	if f.ownTree(run, rank) {
 		suffix = rundir.RankSuffix(rank)
 	}
 	tree := &snapshot.Tree{}
 	followed := run.Info.Followed // with a table of processes, as memdiag records since it has the control group
 	read := func(name string, decode func(io.Reader) error) {
 		path := filepath.Join(run.Path, name+suffix+".csv")
-		f, _, err := openRegular(path)
+		table, _, err := openRegular(path)
 		if errors.Is(err, fs.ErrNotExist) && !followed {
 			return // of an older memdiag, or of no Linux
 		}
 		if err == nil {
 			run.Files = append(run.Files, path)
-			err = errors.Join(decode(io.LimitReader(f, maxTree)), f.Close())
+			err = errors.Join(decode(io.LimitReader(table, maxTree)), table.Close())
 		}
 		if errors.Is(err, processes.ErrCut) {
 			run.Notes, err = append(run.Notes, fmt.Sprintf("%s: %v", path, processes.ErrCut)), nil
@@ -96,11 +96,12 @@ func cutShort(tree *snapshot.Tree) bool {
 }
 
 // ownTree reports whether a rank was recorded by itself.
-func ownTree(run *snapshot.Run, rank int) bool {
-	return rank != snapshot.NoRank && isRegular(filepath.Join(run.Path, "host"+rundir.RankSuffix(rank)+".csv"))
+func (f *Folder) ownTree(run *snapshot.Run, rank int) bool {
+	name := "host" + rundir.RankSuffix(rank) + ".csv"
+	return rank != snapshot.NoRank && f.list.others[name] && isRegular(filepath.Join(run.Path, name))
 }
 
 // bringsTree reports whether the command's processes are read with a rank.
-func bringsTree(run *snapshot.Run, rank int) bool {
-	return ownTree(run, rank) || len(run.Ranks) == 0 || rank == run.Ranks[0]
+func (f *Folder) bringsTree(run *snapshot.Run, rank int) bool {
+	return f.ownTree(run, rank) || len(run.Ranks) == 0 || rank == run.Ranks[0]
 }
