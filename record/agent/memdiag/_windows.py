@@ -15,6 +15,7 @@ import sys
 import time
 from itertools import repeat
 
+from . import _lost
 from ._own import held, waited
 from ._roots import is_programs_file
 
@@ -114,6 +115,7 @@ class Windows:
         self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
+        self.traces, self.loses = 0, None  # that its last look found; and whether tracing loses what it knew
         self.free = ()  # lists and dictionaries that were free before it
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
@@ -134,6 +136,7 @@ class Windows:
             return
         try:
             traces = _tracemalloc._get_traces()
+            self.traces = len(traces)
             # What is made to read them would be traced, too, which takes ten times as long: that waits for the end.
             self.looks.append(traces if len(traces) <= UNREAD else read(traces))
             del traces
@@ -192,7 +195,7 @@ class Windows:
         Called from any thread; the step's end does the rest."""
         since = self.since
         if since is not None and self.agent.elapsed() - since > OVERDRAWN * self.limit + self.plain:
-            _tracemalloc.stop()
+            self.untrace()
 
     def open_at(self, step, now):
         """Opens a window at the end of a step, if one can be afforded: where the first would cost too much, none is."""
@@ -251,7 +254,9 @@ class Windows:
         return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
     def start(self):
-        self.figures = self.malloc()
+        if self.loses is None:
+            self.loses = _lost.loses(self.in_use)
+        self.figures, self.traces = self.malloc(), 0
         self.began = time.monotonic(), 0.0 if self.opened is None else self.agent.programs(), time.process_time()
         self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.free = free(lambda: []), free(lambda: {})
@@ -310,7 +315,7 @@ class Windows:
     def stop(self):
         self.since = None
         if self.began is not None:
-            _tracemalloc.stop()
+            self.untrace()
             self.free = ()
             took = time.monotonic() - self.began[0]
             if self.opened is None:
@@ -322,6 +327,15 @@ class Windows:
             self.began, self.looks, self.due, self.figures, self.opened = None, [], None, None, None
             self.without = None
             self.wanted = self.number + 1 < ENOUGH
+
+    def untrace(self):
+        """Ends tracing. What that loses is no growth of the program's."""
+        if self.loses and _tracemalloc.is_tracing():
+            self.agent.own.bytes += _lost.stop(self.in_use, held(self.figures), self.depth, self.traces)
+        _tracemalloc.stop()
+
+    def in_use(self):
+        return held(self.malloc())
 
     def growing(self):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
