@@ -255,12 +255,12 @@ def main():
     p.add_argument("--bin", help="a folder with our programs, which --build has filled")
     p.add_argument("--build", metavar="FOLDER", help="build our programs into a folder, and do nothing else")
     p.add_argument("--keep", help="a new folder to keep the recordings, and what the parts printed")
-    p.add_argument("--jobs", type=int, help="programs recorded at once; others on a GPU count in the driver's figure (default 1; with --stand-in 2)")
-    p.add_argument("--rounds", type=int, default=2, help="rounds of the measurement of costs")
+    p.add_argument("--jobs", type=int, help="programs recorded at once (default one for two processors, at most 12, and with --stand-in at least 2)")
+    p.add_argument("--rounds", type=int, default=1, help="rounds of the measurement of costs, which take two minutes each after the first (default 1)")
     o = p.parse_args()
     if o.build:
         return build(o.build)
-    o.jobs = o.jobs or (2 if o.stand_in else 1)
+    o.jobs = o.jobs or max(2 if o.stand_in else 1, min(12, (os.cpu_count() or 1) // 2))
     begun = time.monotonic()
     if o.keep:
         os.makedirs(o.keep)
