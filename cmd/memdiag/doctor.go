@@ -130,13 +130,7 @@ if only a longer run can tell.`,
 	flags.Int64Var(&l.steps, "steps", 200, "steps of the first run, if the command has {steps} in their place; an undecided run is made longer")
 	flags.StringArrayVar(&switches, "switch", nil, "`ARGUMENTS` of the command that take a part of it away, such as '--num-workers 0', to try if no line is known; may be repeated")
 	flags.BoolVar(&again, "again", false, "run a recorded run's command again, here, to try what it may be")
-	flags.Var(&format, "format", "format on standard output: text or json")
-	completeWords(cmd, "format", format.of)
-	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs, which must be new or empty; by default named by what is run and the time")
-	flags.Var(&l.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
-	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
-	completeWords(cmd, "python-heap", l.heap.of)
-	noCommandFlag(cmd, &l.noCommand)
+	l.flags(cmd, &format)
 	env.knownFlag(cmd)
 	return cmd
 }

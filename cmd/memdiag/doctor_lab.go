@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/doctor"
@@ -41,6 +42,18 @@ type lab struct {
 	environment []string // NAME=VALUE, of the command, beside memdiag's own
 	ranked      bool     // there are several ranks, and rank is the one that is examined
 	rank        int
+}
+
+// flags are those of each command that runs another one in a lab.
+func (l *lab) flags(cmd *cobra.Command, format *choice) {
+	flags := cmd.Flags()
+	flags.Var(format, "format", "format on standard output: text or json")
+	completeWords(cmd, "format", format.of)
+	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs, which must be new or empty; by default named by what is run and the time")
+	flags.Var(&l.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
+	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
+	completeWords(cmd, "python-heap", l.heap.of)
+	noCommandFlag(cmd, &l.noCommand)
 }
 
 // tail is the end of what is written to it.

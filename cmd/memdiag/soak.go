@@ -78,13 +78,7 @@ leaks, breaks a budget or fails, or if memory stays behind, and 4 if a cycle is 
 	flags.IntVar(&cycles, "cycles", 10, "how many times the command runs; with --for, at most")
 	flags.DurationVar(&length, "for", 0, "begin no cycle after this `TIME`, such as 8h")
 	budgets.flags(cmd, nil)
-	flags.Var(&format, "format", "format on standard output: text or json")
-	completeWords(cmd, "format", format.of)
-	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs, which must be new or empty; by default named by what is run and the time")
-	flags.Var(&l.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
-	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
-	completeWords(cmd, "python-heap", l.heap.of)
-	noCommandFlag(cmd, &l.noCommand)
+	l.flags(cmd, &format)
 	return cmd
 }
 
