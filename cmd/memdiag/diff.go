@@ -201,7 +201,7 @@ func (env *environment) judge(cmd *cobra.Command, run *snapshot.Run, options dif
 	if err != nil || cmd.Flags().Changed("rank") {
 		return result, nil, err
 	}
-	ranks := env.judgeRanks(run, options, result)
+	ranks := env.judgeRanks(run, options, result, (*diff.Result).Shed)
 	return joined(ranks, result), ranks, nil
 }
 

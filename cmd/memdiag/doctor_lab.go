@@ -162,7 +162,7 @@ func (l *lab) judge(run *doctor.Run) error {
 	if run.Result, err = l.env.analyze(read, l.options); err != nil {
 		return err
 	}
-	ranks := l.env.judgeRanks(read, l.options, run.Result)
+	ranks := l.env.judgeRanks(read, l.options, run.Result, func(*diff.Result) {})
 	switch {
 	case len(ranks) > 0:
 	case !l.ranked:

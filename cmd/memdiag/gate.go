@@ -209,6 +209,9 @@ func (g *gateCall) judgeAll(cmd *cobra.Command, args []string) ([]gate.Rank, err
 		if err != nil {
 			return nil, err
 		}
+		if judged[0].Result != nil {
+			judged[0].Result.Shed()
+		}
 		ranks = append(ranks, judged[0])
 		for _, child := range judged[1:] { // of another machine; ranks of one folder have the same
 			if !slices.ContainsFunc(ranks, func(r gate.Rank) bool { return r.Said == child.Said }) {

@@ -82,8 +82,8 @@ func (env *environment) writeReport(cmd *cobra.Command, args []string, output st
 }
 
 // judgeRanks judges every rank of a run, as result was, which is of one of them;
-// nil for a run of one rank.
-func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, result *diff.Result) []report.RankResult {
+// nil for a run of one rank. Then is called with each of the others.
+func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, result *diff.Result, then func(*diff.Result)) []report.RankResult {
 	if len(run.Ranks) < 2 {
 		return nil
 	}
@@ -102,6 +102,9 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 		}
 		if err == nil {
 			judged.Result, err = env.analyze(other, of)
+		}
+		if err == nil {
+			then(judged.Result)
 		}
 		if err != nil {
 			judged.Why = err.Error()
