@@ -6,15 +6,15 @@ import "testing"
 
 // priced is a training of 400 steps of 22 ms, of which watching costs 2 ms: a convolutional net's figures.
 const priced = `
-from memdiag import _torch
+from memdiag import _units
 from memdiag._sampler import Sampler
 
-now, watched = 0.0, Sampler(_torch.ALLOWANCE, _torch.SHARE)
+now, watched = 0.0, Sampler(_units.ALLOWANCE, _units.SHARE)
 for step in range(400):
     now += 0.022
     if watched.next(now):
         watched.costs(0.002)
-assert watched.spent <= _torch.ALLOWANCE + 0.017 * now, watched.spent
+assert watched.spent <= _units.ALLOWANCE + 0.017 * now, watched.spent
 `
 
 func TestWatchingCostsNoMoreThanItMay(t *testing.T) {
@@ -24,10 +24,10 @@ func TestWatchingCostsNoMoreThanItMay(t *testing.T) {
 
 // seldom is a reinforcement learner of 250 steps of 40 ms, of which watching costs as much again.
 const seldom = `
-from memdiag import _torch
+from memdiag import _units
 from memdiag._sampler import Sampler
 
-now, watched, times = 0.0, Sampler(_torch.ALLOWANCE, _torch.SHARE), 0
+now, watched, times = 0.0, Sampler(_units.ALLOWANCE, _units.SHARE), 0
 for step in range(250):
     now += 0.04
     if watched.next(now):
@@ -45,10 +45,10 @@ func TestWatchingFewLongStepsThinsOutSoon(t *testing.T) {
 // stretch of a tenth of the time that stands for all of it.
 const unstepped = `
 from types import SimpleNamespace
-from memdiag import _torch
+from memdiag import _torch, _units
 from memdiag._sampler import ALL_SHARE, Stretches
 
-now, watched = 0.0, Stretches(_torch.ALLOWANCE, _torch.SHARE)
+now, watched = 0.0, Stretches(_units.ALLOWANCE, _units.SHARE)
 for look in range(400):
     now += 0.05
     if watched.next(now):
