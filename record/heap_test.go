@@ -289,6 +289,29 @@ func TestOfOneLineWhatStaysIsToldByItsSize(t *testing.T) {
 	agentProgram(t, terms, "{11: 9}\n")
 }
 
+// batches has a batch of each kind replaced once in a window, and a line that keeps something.
+const batches = windowsByHand + `kept, batch, rows = [], bytearray(300_000), [[i] for i in range(2000)]
+def work(i):
+    global batch, rows
+    kept.append(bytearray(20_000))
+    if i == 2:
+        batch = bytearray(300_000)
+        rows = [[i] for i in range(2000)]
+for _ in range(_windows.ENOUGH):
+    windows.look()
+    for i in range(_windows.LOOKS):
+        work(i)
+        windows.look()
+print([stack[0][1] for stack, g in windows.growing().items() if g[0] > 100 or g[3] > 50_000])
+`
+
+// TestWhatIsReplacedOnceInAWindowDoesNotGrow: where a step is longer than a window, the line of its batch was said to leak what another
+// line retains.
+func TestWhatIsReplacedOnceInAWindowDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, batches, "[12]\n")
+}
+
 // dear takes snapshots by the clock that have cost too much already.
 const dear = `
 import contextlib, types
@@ -728,7 +751,7 @@ func TestWhatTheRecorderTakesIsKnownBesideThreadsThatWait(t *testing.T) {
 
 // busy has threads that never wait, so that nothing is known of what the agent takes but what it keeps of its windows.
 const busy = windowsByHand + `import sys
-agent.own.threads = object
+agent.own.threads, windows.loses = object, False
 def level():
     with agent.own:
         return windows.now()[0]

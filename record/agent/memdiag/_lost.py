@@ -26,10 +26,10 @@ def loses(in_use):
 
 
 def stop(in_use, before, depth, traces):
-    """Ends tracing of stacks of this depth, with about so many traces, and returns the bytes that this loses, where it does; before it
-    began so many were in use."""
+    """Ends tracing of stacks of this depth, with about so many traces, and returns the bytes that this frees, and that it loses, where it
+    does; before it began so many were in use."""
     taken, until = _tracemalloc.get_tracemalloc_memory(), in_use()
     _tracemalloc.stop()
     after = in_use()
     stacks = (until - after - taken - TRACE * traces) // EXTRA
-    return max(0, min(after - before, stacks * (STACK + FRAME * depth)))
+    return until - after, max(0, min(after - before, stacks * (STACK + FRAME * depth)))

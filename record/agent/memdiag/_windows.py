@@ -10,6 +10,7 @@ import _tracemalloc
 import collections
 import gc
 import marshal
+import math
 import os
 import sys
 import time
@@ -116,6 +117,7 @@ class Windows:
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
         self.traces, self.loses = 0, None  # that its last look found; and whether tracing loses what it knew
+        self.before = self.made = self.ours = 0, 0  # blocks and bytes of malloc's before it, what more there were at its last look, and the looks' own
         self.free = ()  # lists and dictionaries that were free before it
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
         # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
@@ -135,14 +137,18 @@ class Windows:
             self.open()
             return
         try:
+            found = self.both()
             traces = _tracemalloc._get_traces()
             self.traces = len(traces)
             # What is made to read them would be traced, too, which takes ten times as long: that waits for the end.
             self.looks.append(traces if len(traces) <= UNREAD else read(traces))
             del traces
             if len(self.looks) == LOOKS:
+                self.made = tuple(n - before - ours for n, before, ours in zip(found, self.before, self.ours))
                 self.close()
-            elif self.opened is None:
+                return
+            self.ours = tuple(ours + now - n for ours, now, n in zip(self.ours, self.both(), found))
+            if self.opened is None:
                 self.due = time.monotonic() + self.apart
         except Exception:
             self.stop()  # else it would stay open, and slow the program down to its end
@@ -256,10 +262,11 @@ class Windows:
     def start(self):
         if self.loses is None:
             self.loses = _lost.loses(self.in_use)
-        self.figures, self.traces = self.malloc(), 0
+        self.figures, self.traces, self.ours = self.malloc(), 0, (0, 0)
         self.began = time.monotonic(), 0.0 if self.opened is None else self.agent.programs(), time.process_time()
         self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.free = free(lambda: []), free(lambda: {})
+        self.before = self.both()
         _tracemalloc.start(self.depth)
         if self.opened is None:
             self.due = self.began[0] + self.apart
@@ -274,6 +281,7 @@ class Windows:
         found = [look if type(look) is dict else read(look) for look in looks]
         self.spent += 0 if steps else work() - begun
         changed = changes(found)
+        leave_out(changed, abs(self.made[0]) + BLOCKS, abs(self.made[1]) + BYTES if self.in_use() else math.inf)
         if self.depth < DEEP and cut_off(changed, self.depth):
             self.depth, self.wanted = DEEP, True
             self.agent.own.bytes -= sum(map(sys.getsizeof, self.recent))
@@ -330,12 +338,17 @@ class Windows:
 
     def untrace(self):
         """Ends tracing. What that loses is no growth of the program's."""
-        if self.loses and _tracemalloc.is_tracing():
-            self.agent.own.bytes += _lost.stop(self.in_use, held(self.figures), self.depth, self.traces)
-        _tracemalloc.stop()
+        if not _tracemalloc.is_tracing():
+            return
+        freed, lost = _lost.stop(self.in_use, held(self.figures), self.depth, self.traces)
+        self.agent.own.bytes += lost if self.loses else 0
+        self.made = self.made[0], self.made[1] - freed - (lost if self.loses else 0)
 
     def in_use(self):
         return held(self.malloc())
+
+    def both(self):
+        return sys.getallocatedblocks(), self.in_use()
 
     def growing(self):
         """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
@@ -508,6 +521,19 @@ def changes(found):
         larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
         changed[stack] = grown, fell, larger, stays(kinds)
     return changed
+
+
+def leave_out(changed, blocks, size):
+    """Leaves out what lines have made beyond the blocks and bytes of malloc's of which there are more or less in all: it replaced what was
+    there before the window, as a batch does where a window is shorter than a step."""
+    for stack, (grown, fell, larger, stay) in changed.items():
+        if grown[0] > blocks:
+            grown[:2] = 0, 0
+        if grown[3] > size:
+            grown[3] = 0
+            if stay > size:
+                grown[2] = stay = 0
+        changed[stack] = grown, fell, larger, stay
 
 
 def cut_off(changed, depth):
