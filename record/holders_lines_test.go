@@ -1,0 +1,168 @@
+//go:build unix
+
+package record_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// nameless has objects that C code alone refers to, then methods that atexit has, and then objects that a list has: what is
+// found says nothing of the others.
+const nameless = `
+import atexit, ctypes, gc, tracemalloc, types
+import _tracemalloc
+from memdiag import _holders, _walk
+tracemalloc.start(1)
+class Thing:
+    __slots__ = ()  # else 3.11 does not tell where one was made
+    def close(self):
+        pass
+kept = []
+def keep(n):
+    for _ in range(n):
+        kept.append(Thing())
+def lose(n):
+    for _ in range(n):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(Thing()))
+def held():
+    things = [t for t in gc.get_objects() if type(t) is Thing]
+    lines = {_walk.shortened(_tracemalloc._get_object_traceback(t)): 50 for t in things}
+    del things
+    search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+                                         heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
+    search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
+    search.lines.clear()
+    search.walk({}, {}, lines, 30)
+    for path, kind, items, _ in sorted(holder for _, holder in search.lines.values()):
+        print(path, kind, items - before if path == "atexit" else items)
+search = _holders.Search(None, None)
+before = _holders.exits()
+lose(50)
+held()
+for _ in range(50):
+    atexit.register(Thing().close)
+held()
+keep(50)
+held()
+atexit._clear()
+`
+
+func TestWhatNoNameLeadsToIsSaidToBeSo(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, nameless, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\n")
+}
+
+// The first walk knew no earlier number of atexit's functions, said that no name leads there, and later ones did not ask again.
+func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
+	t.Parallel()
+	again := strings.Replace(nameless, "    search.lines.clear()\n", "", 1)
+	agentProgram(t, again, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\natexit list 50\natexit list 50\n")
+}
+
+// tables has lines that make no objects, and a set that a walk sees only a part of.
+const tables = `
+import _tracemalloc, tracemalloc, types
+from memdiag import _holders, _walk
+class Pair:
+    __slots__ = ("first",)
+buffer, pairs = [], {Pair() for _ in range(5000)}
+tracemalloc.start(1)
+def grow():
+    buffer.extend([1] * 400)
+    for _ in range(3):
+        pairs.add(Pair())
+grow()
+lines = {_walk.shortened(trace[2]): 3 for trace in _tracemalloc._get_traces() if trace[2][0][0] == __file__}
+search = _holders.Search(None, None)
+search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+                                     heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False))
+search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
+for stack, n in lines.items():
+    search.walk({}, {}, {stack: n}, 30, _walk.NEW)
+print(_walk.NAMELESS in [path for _, (path, *_) in search.lines.values()])
+`
+
+// A list that a variable has became longer, and no name was said to lead to it: what the line had made was its table.
+func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, tables, "False\n")
+}
+
+// folds has a list of models; a variable also holds the last one.
+const folds = `
+from memdiag import _walk
+class Thing:
+    pass
+models = []
+for _ in range(6):
+    model = Thing()
+    model.parts = {"weight": Thing(), "bias": 0}
+    models.append((model, 0))
+class Finds(_walk.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing and node.label == "['weight']":
+            _walk.vote(self.hits, "weights", node)
+walk = Finds(None, {n: "weights" for n in range(6)}, {})
+walk.run(60)
+path, kind, items, nodes = walk.hits["weights"].holder()
+print(kind, path, items, [n.items for n in nodes])
+`
+
+// The model that trained was found by its variable, and so nobody was said to hold those of the folds before.
+func TestAListHoldsAlsoWhatAVariableHasOfIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, folds, "list __main__.models 6 [6]\n")
+}
+
+// passing has a variable that has another container in each step, as long as the last one's.
+const passing = `
+import types
+from memdiag import _holders, _walk
+
+class Thing:
+    pass
+kept, history = [], [Thing()]
+def step():
+    global out, history
+    out = {"logits": (Thing(), Thing(), Thing())}
+    kept.append(out)
+    history = history + [Thing()]
+
+class Finds(_walk.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _walk.vote(self.hits, "history" if ".history" in node.path() else "newest" if id(obj) in newest else "older", node)
+
+def found(name, outs=()):
+    global newest
+    newest = {id(thing) for o in outs or [out] for thing in o["logits"]}
+    walk = Finds(None, {1: "all"}, {})
+    walk.passing = search.passing
+    walk.run(60)
+    path, kind, items, nodes = walk.hits[name].holder()
+    print(kind, path, items)
+    return nodes
+
+search = _holders.Search(types.SimpleNamespace(), types.SimpleNamespace())
+for _ in range(9):
+    step()
+first, longer = found("newest"), found("history")
+print(search.passes(first))
+step()
+print(search.passes(first), search.passes(longer), search.next, sorted(search.passing))
+found("newest", kept)
+`
+
+// TestAVariableOfTheStepDoesNotHoldWhatStays: the outputs of all samples were said to be held by the last one's.
+func TestAVariableOfTheStepDoesNotHoldWhatStays(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, passing, `tuple __main__.out['logits'] 3
+list __main__.history 10
+False
+True False 0 [('__main__', '.out')]
+list __main__.kept 10
+`)
+}
