@@ -43,7 +43,7 @@ their allocation stack.
 
 Python 3.14 and later take the recorder by sys.remote_exec. Older ones, on Linux on
 x86-64, are stopped by ptrace for some milliseconds. Either needs the process's own
-user or root. What containers need: ` + docsAddress + `watch.md`,
+user or root. What containers need: ` + docsAddress + `attach.md`,
 		Example: `  memdiag attach 4711
   memdiag attach 4711 --census 5m -o my-run
   memdiag attach "$(pgrep -f train.py)" --watch`,
