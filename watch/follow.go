@@ -23,8 +23,8 @@ type Follower struct {
 	Dir string
 	// Every is the time from one glance at the folder to the next.
 	Every time.Duration
-	// Open reads the run's ranks, one at least.
-	Open func() ([]*snapshot.Run, error)
+	// Open reads the run's ranks, one at least, and hands on each.
+	Open func(each func(*snapshot.Run) error) error
 	// Judge compares the snapshots of one rank, which has three at least.
 	Judge func(*snapshot.Run) (*diff.Result, error)
 	// Check holds one rank against the budgets that are set; nil for none.
@@ -35,6 +35,8 @@ type Follower struct {
 	Allowance time.Duration
 	// Back is how long looks at the past of a run may take in all; 0 for ten seconds.
 	Back time.Duration
+	// Held is how many blocks of snapshots are held at once, before ranks are judged as they are read; 0 for two million.
+	Held int
 
 	over    map[overBudget]bool // budgets that were broken at the last look
 	tests   map[int]*live.Watch // by rank
@@ -278,20 +280,22 @@ func (r *Rank) atEnd(result *diff.Result) {
 	}
 }
 
-// look reads the run. What changes while it is read is read again.
+// look reads the run. It is read again if it changes while it is read and something is missed. What only comes meanwhile is for the next
+// look: of many ranks always one writes.
 func (f *Follower) look(fresh bool) (*Look, error) {
 	begun := time.Now()
+	var run *reading
 	for try := 1; ; try++ {
 		before, err := stateOf(f.Dir)
 		if err != nil {
 			return nil, err
 		}
-		runs, err := f.Open()
+		run, err = f.read()
 		after, gone := stateOf(f.Dir)
 		if gone != nil {
 			return nil, gone
 		}
-		if try < unstable && after.snapshots != before.snapshots {
+		if try < unstable && after.snapshots != before.snapshots && (err != nil || run.missed()) {
 			continue
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -300,26 +304,27 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.runs, f.folder, f.looked = runs, before, time.Now()
+		f.runs, f.folder, f.looked = run.runs, before, time.Now()
 		break
 	}
 	look := &Look{Time: f.looked, Fresh: fresh, Ended: !slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return r.Info.Finished == nil }), Other: f.other()}
 	if !f.gone {
 		f.gone = true
-		if f.past = momentsOf(f.runs); look.Ended {
-			f.past = nil // the verdict decides
+		if f.past = momentsOf(f.runs); look.Ended || len(run.judged) > 0 {
+			f.past = nil // the verdict decides, or too much would be held
 		}
 		if len(f.past) > 0 {
 			f.looked = time.Time{} // the look at the present is due after them
 			return f.lookBack()
 		}
 	}
-	for _, run := range f.runs {
-		rank, err := f.judge(run, f.looked)
+	for i, of := range f.runs {
+		result, err := run.result(i, f)
 		if err != nil {
 			return nil, err
 		}
-		rank.Unread = f.news(run.Unread, look.Ended)
+		rank := f.rankOf(of, result, f.looked)
+		rank.Unread = f.news(of.Unread, look.Ended)
 		look.Ranks = append(look.Ranks, rank)
 	}
 	if f.Check != nil {
@@ -335,19 +340,16 @@ func (f *Follower) look(fresh bool) (*Look, error) {
 	return look, nil
 }
 
-// judge looks at one rank, as it is or was at a time.
-func (f *Follower) judge(run *snapshot.Run, at time.Time) (rank Rank, err error) {
-	rank = Rank{Run: run, Read: len(run.Snapshots)}
-	if len(run.Snapshots) < fewest {
-		return rank, nil
-	}
-	if rank.Result, err = f.Judge(run); err != nil {
-		return rank, err
+// rankOf holds what a rank shows against what it showed before.
+func (f *Follower) rankOf(run *snapshot.Run, result *diff.Result, at time.Time) Rank {
+	rank := Rank{Run: run, Read: len(run.Snapshots), Result: result}
+	if result == nil {
+		return rank
 	}
 	test := f.test(rank.Number())
-	rank.Changed, rank.Suspects = test.Look(rank.Result), test.Suspects()
-	rank.Unexplained = test.Growths(rank.Result, at.Sub(run.Info.Started))
-	return rank, nil
+	rank.Changed, rank.Suspects = test.Look(result), test.Suspects()
+	rank.Unexplained = test.Growths(result, at.Sub(run.Info.Started))
+	return rank
 }
 
 // other reports whether another run has taken the folder since the last look, and forgets the one before.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -46,9 +47,12 @@ func follow(t *testing.T) (*rundir.Writer, *watch.Follower) {
 	}
 	return out, &watch.Follower{
 		Dir: dir, Every: 5 * time.Millisecond, Allowance: time.Hour, Back: time.Hour, Judge: diff.DefaultOptions().Analyze,
-		Open: func() ([]*snapshot.Run, error) {
+		Open: func(each func(*snapshot.Run) error) error {
 			run, err := files.OpenRun(dir)
-			return []*snapshot.Run{run}, err
+			if err != nil {
+				return err
+			}
+			return each(run)
 		},
 	}
 }
@@ -65,8 +69,15 @@ func next(t *testing.T, f *watch.Follower) *watch.Look {
 }
 
 func TestARunIsFollowedToItsEnd(t *testing.T) {
+	for _, held := range []int{0, 1} { // with the blocks of all snapshots, and without
+		t.Run(strconv.Itoa(held), func(t *testing.T) { followsToTheEnd(t, held) })
+	}
+}
+
+func followsToTheEnd(t *testing.T, held int) {
 	t.Parallel()
 	out, f := follow(t)
+	f.Held = held
 	var kinds []report.LiveKind
 	for step := range int64(120) {
 		if err := out.WriteSnapshot(step, leaking(step)); err != nil {
@@ -78,6 +89,9 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		look := next(t, f)
 		if n := len(look.Ranks[0].Run.Snapshots); n != int(step)+1 || !look.Fresh || look.Ended {
 			t.Fatalf("step %d: %d snapshots, fresh %v, ended %v", step, n, look.Fresh, look.Ended)
+		}
+		if all := look.Ranks[0].Run.Snapshots; step == 16 && ((all[8].Blocks.Len() == 0) != (held == 1) || all[step].Blocks.Len() == 0) {
+			t.Errorf("%d blocks of a snapshot between are held, and %d of the last", all[8].Blocks.Len(), all[step].Blocks.Len())
 		}
 		for _, e := range look.Events(step == 0) {
 			kinds = append(kinds, e.Kind)
@@ -152,13 +166,12 @@ func dies(t *testing.T, f *watch.Follower) {
 		t.Fatal(err)
 	}
 	open := f.Open
-	f.Open = func() ([]*snapshot.Run, error) {
-		runs, err := open()
-		if err == nil {
-			runs[0].Info.Host = host
-			runs[0].Tree = &snapshot.Tree{Processes: []snapshot.TreeProcess{{PID: gone.Process.Pid, Started: 1}}}
-		}
-		return runs, err
+	f.Open = func(each func(*snapshot.Run) error) error {
+		return open(func(run *snapshot.Run) error {
+			run.Info.Host = host
+			run.Tree = &snapshot.Tree{Processes: []snapshot.TreeProcess{{PID: gone.Process.Pid, Started: 1}}}
+			return each(run)
+		})
 	}
 }
 

@@ -53,10 +53,12 @@ func (f *Follower) lookBack() (*Look, error) {
 		look.Time = begun
 	}
 	for _, run := range f.runs {
-		rank, err := f.judge(until(run, moment), look.Time)
+		then := until(run, moment)
+		result, err := f.result(then)
 		if err != nil {
 			return nil, err
 		}
+		rank := f.rankOf(then, result, look.Time)
 		rank.Read = len(run.Snapshots)
 		look.Ranks = append(look.Ranks, rank)
 	}

@@ -50,11 +50,11 @@ func TestWhatCannotBeReadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	out, f := follow(t)
 	open, fails := f.Open, false
-	f.Open = func() ([]*snapshot.Run, error) {
+	f.Open = func(each func(*snapshot.Run) error) error {
 		if fails {
-			return nil, errors.New("snapshot_64: input/output error")
+			return errors.New("snapshot_64: input/output error")
 		}
-		return open()
+		return open(each)
 	}
 	var kinds []report.LiveKind
 	for step := int64(0); step < 160; step += 4 {
@@ -83,12 +83,13 @@ func TestASnapshotThatIsMissedOnceIsNotReported(t *testing.T) {
 	t.Parallel()
 	out, f := follow(t)
 	open, missing := f.Open, ""
-	f.Open = func() ([]*snapshot.Run, error) {
-		runs, err := open()
-		if err == nil && missing != "" {
-			runs[0].Unread = []string{missing}
-		}
-		return runs, err
+	f.Open = func(each func(*snapshot.Run) error) error {
+		return open(func(run *snapshot.Run) error {
+			if missing != "" {
+				run.Unread = []string{missing}
+			}
+			return each(run)
+		})
 	}
 	var said []string
 	for step := range int64(7) {
@@ -105,17 +106,39 @@ func TestASnapshotThatIsMissedOnceIsNotReported(t *testing.T) {
 	}
 }
 
+// TestWhatComesWhileARunIsReadIsForTheNextLook: of a thousand ranks always one writes, and all were read five times.
+func TestWhatComesWhileARunIsReadIsForTheNextLook(t *testing.T) {
+	t.Parallel()
+	out, f := follow(t)
+	open, opened := f.Open, int64(0)
+	f.Open = func(each func(*snapshot.Run) error) error {
+		if err := out.WriteSnapshot(10+opened, leaking(10+opened)); err != nil {
+			t.Error(err)
+		}
+		opened++
+		return open(each)
+	}
+	if err := out.WriteSnapshot(0, leaking(0)); err != nil {
+		t.Fatal(err)
+	}
+	for looks := int64(1); looks < 4; looks++ {
+		if next(t, f); opened != looks {
+			t.Fatalf("look %d: the run was read %d times", looks, opened)
+		}
+	}
+}
+
 // TestWhatIsNeverReadableAgainEndsTheWatchOfADeadRun, as after a file system went: it is reported, tried again, and is then an error.
 func TestWhatIsNeverReadableAgainEndsTheWatchOfADeadRun(t *testing.T) {
 	t.Parallel()
 	out, f := follow(t)
 	open, stale, opened := f.Open, errors.New("stale file handle"), 0
 	fails := false
-	f.Open = func() ([]*snapshot.Run, error) {
+	f.Open = func(each func(*snapshot.Run) error) error {
 		if opened++; fails {
-			return nil, stale
+			return stale
 		}
-		return open()
+		return open(each)
 	}
 	dies(t, f)
 	if err := out.WriteSnapshot(0, leaking(0)); err != nil {

@@ -69,7 +69,14 @@ func TestARunOfRanksIsStopped(t *testing.T) {
 	stubborn, _ := begin(t, ignoresTerm)
 	later, _ := begin(t, ignoresTerm)
 	first, second := process(t, stubborn.Process.Pid), process(t, later.Process.Pid)
-	f := &Follower{runs: ofRanks(t, first), Open: func() ([]*snapshot.Run, error) { return ofRanks(t, first, second), nil }}
+	f := &Follower{runs: ofRanks(t, first), Open: func(each func(*snapshot.Run) error) error {
+		for _, run := range ofRanks(t, first, second) {
+			if err := each(run); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
 	if f.dead() {
 		t.Error("it counts as dead")
 	}

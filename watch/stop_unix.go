@@ -27,8 +27,8 @@ func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Du
 	defer tick.Stop()
 	for end := time.Now().Add(wait); anyAlive(all); {
 		if !time.Now().Before(end) {
-			if runs, err := f.Open(); err == nil {
-				f.runs = runs
+			if now, err := f.read(); err == nil {
+				f.runs = now.runs
 			}
 			if newest, err := f.processes(); err == nil {
 				all = append(all, newest...)

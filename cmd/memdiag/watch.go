@@ -220,7 +220,7 @@ const rereadEvery = 10 * time.Second
 func (env *environment) follower(dir string, every time.Duration, options diff.Options, budgets budgetFlags) *watch.Follower {
 	f := &watch.Follower{
 		Dir: dir, Every: every, Retry: rereadEvery, Judge: options.Analyze,
-		Open: func() ([]*snapshot.Run, error) { return openRanks(env.opener, dir) },
+		Open: func(each func(*snapshot.Run) error) error { return openRanks(env.opener, dir, each) },
 	}
 	if len(budgets) > 0 {
 		f.Check = func(run *snapshot.Run) []budget.Outcome { return budget.Check(run, budgets, options.DeviceMemory) }
@@ -228,25 +228,29 @@ func (env *environment) follower(dir string, every time.Duration, options diff.O
 	return f
 }
 
-// openRanks reads all ranks of a run, one at least.
-func openRanks(opener files.Opener, dir string) ([]*snapshot.Run, error) {
+// openRanks reads all ranks of a run, one at least, and hands on each.
+func openRanks(opener files.Opener, dir string, each func(*snapshot.Run) error) error {
 	folder, err := opener.LookThrough(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	first, err := folder.OpenRank(snapshot.NoRank)
+	run, err := folder.OpenRank(snapshot.NoRank)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	runs := []*snapshot.Run{canary.Without(first)}
-	for _, rank := range first.Ranks[min(1, len(first.Ranks)):] {
-		run, err := folder.OpenRank(rank)
-		if err != nil {
-			return nil, err
+	ranks := run.Ranks[min(1, len(run.Ranks)):]
+	if err := each(canary.Without(run)); err != nil {
+		return err
+	}
+	for _, rank := range ranks {
+		if run, err = folder.OpenRank(rank); err != nil {
+			return err
 		}
-		runs = append(runs, canary.Without(run))
+		if err := each(canary.Without(run)); err != nil {
+			return err
+		}
 	}
-	return runs, nil
+	return nil
 }
 
 // watchBeside judges a run that this process records, and hands each look on. With stop it looks for the last time, unless ctx is done.

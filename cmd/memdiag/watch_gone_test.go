@@ -22,7 +22,7 @@ func TestARunThatIsDeletedEndsItsWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	follower := env.follower(dir, time.Millisecond, diff.DefaultOptions(), nil)
-	follower.Open = func() ([]*snapshot.Run, error) { return []*snapshot.Run{{Path: dir}}, nil }
+	follower.Open = func(each func(*snapshot.Run) error) error { return each(&snapshot.Run{Path: dir}) }
 	w := watching{env: env}
 	err := w.follow(t.Context(), follower, func(*watch.Look, []report.Live) error { return os.Remove(dir) })
 	if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitBadInput {
