@@ -33,3 +33,43 @@ func TestTheDatasetOfASpawnedWorkerIsARoot(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, spawned, "False\nTrue\n")
 }
+
+// looped has a generator that nothing but a loop holds, and that ends.
+const looped = `
+from memdiag import _walk
+from memdiag._length import length
+
+class Thing:
+    pass
+class Batches:
+    def __init__(self):
+        self.staged = {}
+    def __iter__(self):
+        for i in range(4):
+            self.staged[i] = Thing()
+            yield i
+
+class Finds(_walk.Walk):
+    def visit(self, obj, node):
+        super().visit(obj, node)
+        if type(obj) is Thing:
+            _walk.vote(self.hits, "", node)
+
+for i in Batches():
+    if i == 1:
+        walk = Finds(None, {1: "all"}, {})
+        walk.run(60)
+        path, kind, items, nodes = walk.hits[""].holder()
+        print(path, kind, items)
+    if i == 3:
+        print(length(*nodes, _walk.key_text))
+try:
+    print(length(*nodes, _walk.key_text))
+except LookupError as e:
+    print(e)
+`
+
+func TestWhatAWaitingGeneratorHasIsReadAgainWithoutAWalk(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, looped, "Batches.staged dict 2\n4\nit has ended\n")
+}

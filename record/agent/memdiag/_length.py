@@ -67,7 +67,8 @@ def reach(node, key_text):
     while node is not None:
         nodes.append(node)
         node = node.parent
-    obj = scope(nodes.pop().label, nodes.pop().label[1:])
+    root, name = nodes.pop(), nodes.pop().label[1:]
+    obj = waiting(root.waits())[name] if root.waits else scope(root.label, name)
     for node in reversed(nodes):
         obj = follow(obj, node, key_text)
     return obj
@@ -96,6 +97,14 @@ def scope(root, name):
                 return locals_of(frame)[name]
             frame = frame.f_back
     raise LookupError(function)
+
+
+def waiting(function):
+    """The locals of a function that waits; LookupError where it has ended."""
+    frame = getattr(function, FRAMES[id(type(function))]) if function is not None else None
+    if frame is None:
+        raise LookupError("it has ended")
+    return locals_of(frame)
 
 
 def locals_of(frame):
@@ -149,8 +158,8 @@ def follow(obj, node, key_text):
         return defaults(obj)[label[len(" default "):]]
     elif label == CYCLE and t is itertools.cycle:
         return next(v for v in gc.get_referents(obj) if type(v) is list)
-    elif id(t) in FRAMES and getattr(obj, FRAMES[id(t)]) is not None:
-        return locals_of(getattr(obj, FRAMES[id(t)]))[label[1:]]
+    elif id(t) in FRAMES:
+        return waiting(obj)[label[1:]]
     elif label.startswith(".") and t is dict:  # of the parts of an nn.Module
         return obj[label[1:]]
     elif label.startswith("."):

@@ -29,13 +29,14 @@ class Node:
     places like it this one stands for, where only some items of a container are looked at. Of a
     container also its id(), how many items each of those stands for that are looked at, and its bound: how many it
     may have, 0 where nothing tells; a ring's is its length, as long as that stays. An item of a list whose label does
-    not name it has its place there, from 0 on. What a variable has may be in a container, too: that is its other place."""
+    not name it has its place there, from 0 on. What a variable has may be in a container, too: that is its other place.
+    Where a path begins in a function that waits, waits is a weak reference to it."""
 
-    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each", "bound", "ring", "place", "other")
+    __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each", "bound", "ring", "place", "other", "waits")
 
     def __init__(self, parent, label, kind="", place=None):
         self.parent, self.label, self.kind, self.items, self.id, self.each = parent, label, kind, 0, 0, 1
-        self.place, self.other = place, None
+        self.place, self.other, self.waits = place, None, None
         self.bound, self.ring = 0, False
         self.share = 1 if parent is None else parent.share * parent.each
         self.depth = 0 if parent is None else parent.depth + 1

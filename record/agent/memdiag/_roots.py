@@ -4,6 +4,7 @@ import collections
 import gc
 import sys
 import types
+from _weakref import ref as weak_reference
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 from ._clock import work
@@ -79,7 +80,9 @@ class Roots:
                 frame = getattr(obj, FRAMES[id(type(obj))])
                 if frame is not None:
                     self.seen.add(id(obj))
-                    self.frame(frame, Node(None, obj.__qualname__ + ".<locals>"))
+                    node = Node(None, obj.__qualname__ + ".<locals>")
+                    node.waits = weak_reference(obj)
+                    self.frame(frame, node)
 
     def libraries(self):
         here = __name__.rpartition(".")[0]
