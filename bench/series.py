@@ -14,7 +14,10 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "series"))
-import torch_series  # noqa: E402
+import programs  # noqa: E402, F401
+import records  # noqa: E402, F401
+import windows  # noqa: E402, F401
+from truth import ALL  # noqa: E402
 
 
 def number(name):
@@ -56,7 +59,7 @@ def main():
         if not memdiag:
             memdiag = os.path.join(work, "memdiag")
             subprocess.run(["go", "build", "-o", memdiag, "./cmd/memdiag"], check=True, cwd=os.path.dirname(HERE))
-        for name, (write, truth) in torch_series.ALL.items():
+        for name, (write, truth) in sorted(ALL.items()):
             if o.names and name not in o.names:
                 continue
             folder = os.path.join(work, name)
