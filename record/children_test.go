@@ -285,6 +285,23 @@ if __name__ == "__main__":
 	}
 }
 
+// TestARankListsTheFolderOfAThousandRanksForNothing: neither to see who has taken over, nor to be recorded beside another process.
+func TestARankListsTheFolderOfAThousandRanksForNothing(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import os, tempfile
+from memdiag import _claims, _ranks
+dir = tempfile.mkdtemp()
+agent = _ranks.Ranks()
+agent.dir, agent.rank = dir, 3
+def refused(*_):
+    raise AssertionError("the folder is listed")
+os.listdir = os.scandir = refused
+print(agent.replaced(), _claims.claim(os.path.join(dir, ".claim_step_rank3")), agent.replaced())
+print(os.path.basename(_claims.beside(dir, 0)))
+`, "False True True\n.claim_tick_child1\n")
+}
+
 // TestADaemonRecordsItsRank: it had a place beside its parent, which records nothing, and the run had no snapshots of its own.
 func TestADaemonRecordsItsRank(t *testing.T) {
 	t.Parallel()

@@ -3,9 +3,9 @@ package record
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -30,34 +30,76 @@ func (c claims) of(pid int, started int64) (steps, records bool) {
 	return steps, records
 }
 
-// claimants are the processes that record, as their claims in the run's folder say. Who counts steps has taken over from who had
-// ticks, and who has a rank from those without.
-func claimants(dir string) claims {
-	found := make(claims)
-	names := namesBeginning(dir, claimPrefix)
-	ranks := slices.ContainsFunc(names, func(name string) bool { return rundir.RankOf(name) != snapshot.NoRank })
-	for _, name := range names {
+// claimList are the claims that the run's folder has. A folder that a thousand ranks share has tens of thousands of names, and is listed for
+// each of them: that takes one part in listShare of the time at most.
+type claimList struct {
+	claims claims
+	any    bool                // there is one, if it cannot be read
+	known  map[string]claimant // that were read; none changes hands
+	due    time.Time           // when the folder is listed again
+}
+
+const listShare = 50
+
+// claimant is what a claim tells.
+type claimant struct {
+	pid     int
+	started int64
+}
+
+// look lists the folder, if that is due. Who counts steps has taken over from who had ticks, and who has a rank from those without.
+func (l *claimList) look(dir string) {
+	begun := time.Now()
+	if begun.Before(l.due) {
+		return
+	}
+	if l.known == nil {
+		l.known = make(map[string]claimant)
+	}
+	names, ranks := make(map[string]bool), false
+	for _, name := range namesBeginning(dir, claimPrefix) {
 		if strings.Contains(name, "_child") {
 			continue // how it grows is seen from outside, too, as far as its snapshots do not explain it
 		}
-		steps := strings.Replace(name, claimPrefix+"tick", claimPrefix+"step", 1)
-		if ranks && rundir.RankOf(name) == snapshot.NoRank || steps != name && slices.Contains(names, steps) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		fields := strings.Fields(string(text))
-		if err != nil || len(fields) == 0 {
-			continue
-		}
-		pid, wrong := strconv.Atoi(fields[0])
-		if wrong != nil {
-			continue
-		}
-		started := int64(0)
-		if len(fields) > 1 {
-			started, _ = strconv.ParseInt(fields[1], 10, 64) // 0 of what is no number
-		}
-		found[pid] = append(found[pid], claimed{started, steps == name})
+		names[name], ranks = true, ranks || rundir.RankOf(name) != snapshot.NoRank
 	}
-	return found
+	l.claims, l.any = make(claims), len(names) > 0
+	for name := range names {
+		steps := strings.Replace(name, claimPrefix+"tick", claimPrefix+"step", 1)
+		if ranks && rundir.RankOf(name) == snapshot.NoRank || steps != name && names[steps] {
+			continue
+		}
+		c, ok := l.known[name]
+		if !ok {
+			if c, ok = readClaim(filepath.Join(dir, name)); !ok {
+				continue
+			}
+			l.known[name] = c
+		}
+		l.claims[c.pid] = append(l.claims[c.pid], claimed{c.started, steps == name})
+	}
+	now := time.Now()
+	l.due = now.Add(listShare * now.Sub(begun))
+}
+
+func readClaim(path string) (c claimant, ok bool) {
+	text, err := os.ReadFile(path)
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) == 0 {
+		return c, false // it is being written, or the disk is full
+	}
+	if c.pid, err = strconv.Atoi(fields[0]); err != nil {
+		return c, false
+	}
+	if len(fields) > 1 {
+		c.started, _ = strconv.ParseInt(fields[1], 10, 64) // 0 of what is no number
+	}
+	return c, true
+}
+
+// claimants are the processes that record, as the claims in a folder say now.
+func claimants(dir string) claims {
+	var l claimList
+	l.look(dir)
+	return l.claims
 }

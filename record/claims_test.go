@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/rundir"
@@ -48,8 +49,36 @@ func TestAChildsClaimTakesNoSnapshotsBack(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(out.Dir(), c.claim), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		h.claims.due = time.Time{}
 		if h.giveWay(); (h.snapshots != nil) != c.kept {
 			t.Errorf("%s: kept %v", c.claim, h.snapshots != nil)
 		}
+	}
+}
+
+// TestClaimsAreListedInAFiftiethOfTheTime: the folder of a thousand ranks is listed for each of them.
+func TestClaimsAreListedInAFiftiethOfTheTime(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".claim_tick_rank0", "7 100 0\n")
+	var l claimList
+	begun := time.Now()
+	l.look(dir)
+	if took := time.Since(begun); l.due.Sub(begun) <= 0 || l.due.Sub(begun) > (listShare+1)*took {
+		t.Errorf("listed in %v, and again after %v", took, l.due.Sub(begun))
+	}
+	write(".claim_step_rank0", "8 200 0\n")
+	l.due = time.Now().Add(time.Hour)
+	if l.look(dir); len(l.claims[8]) != 0 || len(l.claims[7]) != 1 {
+		t.Errorf("%v", l.claims)
+	}
+	l.due = time.Time{}
+	write(".claim_tick_rank0", "9 300 0\n") // which is known
+	if l.look(dir); len(l.claims[8]) != 1 || len(l.claims[7]) != 0 || len(l.claims[9]) != 0 {
+		t.Errorf("%v", l.claims)
 	}
 }

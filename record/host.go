@@ -70,6 +70,7 @@ type host struct {
 	sums      chan pageSums // while they are read
 	every     time.Duration // the least time between lines, which doubles with their number
 	points    int
+	claims    claimList
 	deaths    deaths
 	shared    sharedFiles
 	slow      time.Duration // the longest time between lines that looks made necessary
@@ -190,7 +191,7 @@ func (h *host) giveWay() {
 	if h.snapshots == nil {
 		return
 	}
-	if slices.ContainsFunc(namesBeginning(h.dir, claimPrefix), func(name string) bool { return !strings.Contains(name, "_child") }) {
+	if h.claims.look(h.dir); h.claims.any {
 		h.snapshots.drop()
 		h.snapshots = nil
 	}
@@ -213,9 +214,9 @@ func (h *host) look(ctx context.Context, now time.Time, all, each io.Writer) err
 	if now.Before(h.lines) {
 		return nil
 	}
-	claims := claimants(h.dir)
+	h.claims.look(h.dir)
 	recorded := func(pid int, started int64) bool {
-		_, claimed := claims.of(pid, started)
+		_, claimed := h.claims.claims.of(pid, started)
 		return claimed || h.profiled && pid == h.tree.root
 	}
 	points := h.tree.points(tree, now, h.sumsOfPages(tree, now), recorded, h.roles)

@@ -125,11 +125,11 @@ func sweep(temporary string) {
 // namesBeginning lists the names in a folder that begin so; none where it cannot be read.
 // The folder's own name may hold any character, and so is no pattern for filepath.Glob.
 func namesBeginning(dir, prefix string) (names []string) {
-	entries, _ := os.ReadDir(dir) // what was read before an error counts
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			names = append(names, e.Name())
-		}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
 	}
-	return names
+	all, _ := f.Readdirnames(-1) // what was read before an error counts
+	_ = f.Close()                // it was only read
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }

@@ -58,19 +58,17 @@ def began(pid):
 
 def beside(dir, seconds):
     """The path of the claim by which another process may be recorded, so many seconds after the command began; None for none now."""
-    names = {name for name in os.listdir(dir) if name.startswith(CHILD)}
     taken, there = 0.0, 0
-    for name in names:
+    for n in range(1, IN_ALL + 1):  # none goes before the run ends, and the folder of many ranks takes long to list
+        path = os.path.join(dir, CHILD + str(n))
         try:
-            with open(os.path.join(dir, name), "rb") as f:
+            with open(path, "rb") as f:
                 pid, start, spent = map(int, f.read().split())
+        except FileNotFoundError:
+            return None if there >= AT_ONCE or taken + EACH > ALLOWANCE + SHARE * seconds else path
         except (OSError, ValueError):
             pid = start = spent = 0  # it is being written
         lives = not start or began(pid) == start
         there += lives
         taken += max(spent / 1000, EACH if lives else 0)
-    if there >= AT_ONCE or taken + EACH > ALLOWANCE + SHARE * seconds:
-        return None
-    free = (n for n in range(1, IN_ALL + 1) if CHILD + str(n) not in names)
-    n = next(free, None)
-    return None if n is None else os.path.join(dir, CHILD + str(n))
+    return None

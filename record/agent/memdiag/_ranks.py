@@ -52,8 +52,10 @@ class Ranks:
 
     def replaced(self):
         """Whether another process has taken over from this one, which only has ticks."""
-        claims = [name for name in os.listdir(self.dir) if name.startswith(".claim_")]
-        return self.claim_name("step") in claims or self.rank is None and any("_rank" in name for name in claims)
+        if os.path.exists(os.path.join(self.dir, self.claim_name("step"))):
+            return True
+        # To list the folder is for a launcher alone: of many ranks that share it, it has tens of thousands of names.
+        return self.rank is None and any(name.startswith(".claim_") and "_rank" in name for name in os.listdir(self.dir))
 
     def find_rank(self):
         """The rank of this process among those that train together; None where it is alone."""
