@@ -20,5 +20,5 @@ func (f *FewMarks) Add(h *series.History) {
 // Enough says whether what is even may be called a leak: of all sites that vary,
 // more are even than chance explains.
 func (f *FewMarks) Enough() bool {
-	return f.Marks < series.Testable && f.Even > 0 && float64(f.Varying)*series.EvenChance(f.Marks) <= fewFalse*float64(f.Even)
+	return f.Marks < series.Testable && f.Even > 0 && float64(f.Varying)*series.EvenChance(f.Marks) <= series.Unlikely*float64(f.Even)
 }

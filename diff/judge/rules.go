@@ -270,13 +270,6 @@ func (q *Question) pairFacts() *facts {
 // pairRules decide about a site of two snapshots, in this order.
 var pairRules = []rule{
 	{
-		name:    "pair-unborn",
-		asks:    "two snapshots: births are unknown",
-		holds:   func(f *facts) bool { return !f.born },
-		verdict: Inconclusive, evidence: Weak,
-		reason: says("two snapshots without births show no trend; take more snapshots to decide"),
-	},
-	{
 		name:    "pair-leak",
 		asks:    "two snapshots: births are steady",
 		holds:   func(f *facts) bool { return f.steady },
@@ -294,7 +287,7 @@ var pairRules = []rule{
 	{
 		name:    "pair-at-once",
 		asks:    fmt.Sprintf("two snapshots: all births lie within %.0f %% of the time", 100*series.AtOnce),
-		holds:   func(f *facts) bool { return f.births.AtOnce() },
+		holds:   func(f *facts) bool { return f.born && f.births.AtOnce() },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string { return f.births.String() },
 		also: func(_ *facts, j *Judgement) {
@@ -306,9 +299,16 @@ var pairRules = []rule{
 		asks:    "none of these",
 		holds:   func(*facts) bool { return true },
 		verdict: Inconclusive, evidence: Weak,
-		reason: func(f *facts) string { return f.births.String() },
-		also: func(_ *facts, j *Judgement) {
-			j.Because("there are too few births, or the gaps between them are too long; take more snapshots to decide")
+		reason: func(f *facts) string {
+			if !f.born {
+				return "two snapshots without births show no trend; take more snapshots to decide"
+			}
+			return f.births.String()
+		},
+		also: func(f *facts, j *Judgement) {
+			if f.born {
+				j.Because("there are too few births, or the gaps between them are too long; take more snapshots to decide")
+			}
 		},
 	},
 }

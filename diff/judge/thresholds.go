@@ -1,10 +1,4 @@
 package judge
 
-// The thresholds of the rules. Those that read a series are series'.
-const (
-	// Significant is the false discovery rate at which a trend counts.
-	Significant = 0.01
-	// fewFalse is the share of chance that is let pass among those that few marks
-	// show to grow.
-	fewFalse = 0.05
-)
+// Significant is the false discovery rate at which a trend counts. The other thresholds of the rules read a series, and are series'.
+const Significant = 0.01

@@ -14,7 +14,7 @@ func (h *History) explains(covariate []float64) bool {
 	if few && Rising(covariate) < len(covariate)-1 {
 		return false
 	}
-	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > followsInput) {
+	if t := trend.MannKendall(covariate); !few && (t.Z <= 0 || t.P > Unlikely) {
 		return false
 	}
 	share := make([]float64, len(y))
@@ -28,7 +28,7 @@ func (h *History) explains(covariate []float64) bool {
 	if few {
 		return share[n-1] <= (1+AlikeRates)*share[0]
 	}
-	if t := trend.MannKendall(share); t.Z <= 0 || t.P > followsInput {
+	if t := trend.MannKendall(share); t.Z <= 0 || t.P > Unlikely {
 		return true
 	}
 	// What y rose by more than its first share of the covariate's rise.

@@ -58,7 +58,8 @@ const (
 	// taken for a rate that falls or for an end of growth: as many leaks at random moments
 	// are left undecided.
 	Doubtful = 0.02
-	// Unlikely is that of an end without a rise of few rises that have ended.
+	// Unlikely is the chance below which chance is not taken for the reason: of an end without a rise of few rises
+	// that have ended, of an input that rises, or a site's share of it, and of even growth over few marks.
 	Unlikely = 0.05
 	// fewer is the share of the rises, and bytes, of the first half that the second must
 	// stay below: among many rises a rate that hardly falls is significant.
@@ -95,8 +96,6 @@ const (
 	// Lent is how many blocks may be held at one mark and not at another, as a share of
 	// those that stayed, for the births of these to count.
 	Lent = 0.1
-	// followsInput is the chance below which an input, or a site's share of it, rises.
-	followsInput = 0.05
 	// AlikeRates is how much faster than its input, or than in a good run, a site may grow.
 	AlikeRates = 0.1
 )
