@@ -109,7 +109,7 @@ from memdiag import _heap
 
 torch = types.SimpleNamespace(module=None, cuda=None, bytes=0)
 blind = []
-agent = types.SimpleNamespace(settings={}, number=0, step=1, stepping=True, torch=torch, elapsed=lambda: 100, blind=lambda *what: blind.append(what))
+agent = types.SimpleNamespace(settings={}, number=0, step=1, stepping=True, torch=torch, elapsed=lambda: 100, own=types.SimpleNamespace(bytes=0), blind=lambda *what: blind.append(what))
 agent.heap = heap = _heap.Heap(agent)
 _tracemalloc.start(3)
 heap.windows.open()
