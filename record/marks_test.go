@@ -42,6 +42,40 @@ func TestAMarkThatIsNoNumberIsLeftOut(t *testing.T) {
 `)
 }
 
+// The batches of each epoch, marked as steps, gave no snapshots from the second epoch on, and steps that were marked downwards a run that
+// grew backwards.
+func TestMarkedStepsThatBeginAnewCountOn(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import types
+from memdiag._marks import Steps
+
+def counted(step, *marked):
+    agent = types.SimpleNamespace(step=step, notes=[], drop=lambda: print("dropped"))
+    agent.note, steps, out = agent.notes.append, Steps(), []
+    for n in marked:
+        agent.step = steps.number(agent, n)
+        out.append(agent.step)
+    print(out, agent.notes)
+
+counted(0, 1, 2, 2, 40)
+counted(0, 0, 50, 100, 0, 50, 100, 0)
+counted(0, -1, 3, 2, 1)
+counted(1, 0, 1)  # an optimizer stepped before the first mark
+counted(1, 1, 2)
+counted(30, 0, 1)
+counted(30, 1000)
+`, `[1, 2, 2, 40] []
+[0, 50, 100, 101, 151, 201, 202] ['mark: step 0 comes after step 100: steps count on from there']
+[1, 5, 6, 7] ['mark: step -1 comes after step 0: steps count on from there']
+dropped
+[0, 1] []
+[1, 2] []
+[31, 32] ['mark: step 0 comes after step 30: steps count on from there']
+[1000] []
+`)
+}
+
 // A watch without a name took the function's place, which then never ran.
 func TestAWatchWithoutANameIsRefused(t *testing.T) {
 	t.Parallel()

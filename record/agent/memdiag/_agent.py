@@ -17,7 +17,7 @@ from ._forks import after_fork
 from ._handlers import raised
 from ._interrupts import Held
 from ._kept import Kept
-from ._marks import number
+from ._marks import Steps, number
 from ._own import Own
 from ._ranks import Ranks
 from ._report import Report
@@ -44,7 +44,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.step = 0
         self.events = {}  # phases, epochs and others that have begun, by name
         self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
-        self.explicit = False  # the program counts the steps
+        self.explicit, self.marked = False, Steps()  # whether the program counts the steps; and those
         self.ticks = 0
         self.ceased = _ceased.Ceased(self)
         self.stopped = False
@@ -208,6 +208,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         if step is not None and (step := number(self, "step", int, step)) is not None:
             self.explicit = True
             self.ceased.end()
+            step = self.marked.number(self, step)
         if batch is not None or length is not None:
             self.measure(step, batch, length)
         if step is not None:

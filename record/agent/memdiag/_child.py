@@ -98,11 +98,11 @@ class Child:
 
     def wake(self):
         """A forked child steps an optimizer: it trains. Or it goes on living."""
-        from . import _heap, _holders, _jax
+        from . import _heap, _holders, _jax, _marks
 
         self.asleep = False
         try:
-            self.step, self.ticks, self.waited, self.explicit = 0, 0, 0, False
+            self.step, self.ticks, self.waited, self.explicit, self.marked = 0, 0, 0, False, _marks.Steps()
             self.began, self.spent, self.last, self.since, self.ran_before, self.every = None, 0.0, 0.0, 0.0, 0.0, self.fixed or 1
             self.heap, self.jax, self.holders = _heap.Heap(self), _jax.Jax(self), _holders.Search(self, self.torch)
             self.heap.windows.begun = self.slept  # this time may windows take their share of, too
