@@ -108,6 +108,14 @@ func (r *Result) explain(findings []Finding) {
 	}
 }
 
+// CauseNamed is the entry of the catalogue with this id, in words for what the program has; nil where there is none.
+func (r *Result) CauseNamed(id string) *cause.Cause {
+	if r.noTensors() {
+		return cause.FindPlainly(id)
+	}
+	return cause.Find(id)
+}
+
 // mostFrames of a stack, the innermost, tell of its cause. Python's own stacks have no more.
 const mostFrames = 1000
 

@@ -53,6 +53,31 @@ func TestWhatNoNameLeadsToIsSaidToBeSo(t *testing.T) {
 	agentProgram(t, nameless, "(no name leads to it) object 0\natexit list 50\natexit list 50\n__main__.kept list 50\n")
 }
 
+// What the collector does not know, such as NumPy's arrays, has nobody to be asked who refers to it. Tables of lists, which are
+// no objects, are not taken for such.
+func TestArraysThatNoNameLeadsToAreSaidToBeSo(t *testing.T) {
+	t.Parallel()
+	from, to := strings.Index(nameless, "    things = ["), strings.Index(nameless, "    search.agent = ")
+	program := strings.Replace(nameless[:from]+nameless[to:strings.Index(nameless, "lose(50)\n")], "def held():", "def held(lines):", 1)
+	agentProgram(t, program+`
+track = ctypes.pythonapi.PyTraceMalloc_Track
+track.argtypes = ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t
+def arrays(n):
+    for i in range(n):
+        track(389047, 4096 * i, 800)
+lists = [[] for _ in range(50)]
+def tables():
+    for items in lists:
+        items.append(None)
+arrays(50)
+tables()
+stacks = {_walk.shortened(stack) for _, _, stack, _ in _tracemalloc._get_traces()}
+for of in arrays, tables:
+    lines = range(of.__code__.co_firstlineno + 2, of.__code__.co_firstlineno + 3)
+    held({s: 50 for s in stacks if s[0][1] in lines})
+`, "(no name leads to it) object 0\n")
+}
+
 // The first walk knew no earlier number of atexit's functions, said that no name leads there, and later ones did not ask again.
 func TestWhatAtexitHasIsSaidAlsoAfterAWalkThatDidNotKnow(t *testing.T) {
 	t.Parallel()

@@ -221,7 +221,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil && h.Path == snapshot.Nameless:
 		text = "a graph without a name"
 		if h.Kind != "graph" {
-			text = "holder unknown: no Python variable refers to these blocks. Native code may hold them"
+			text = "holder unknown: no Python variable was found that leads to these blocks. Native code may hold them"
 		}
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")

@@ -189,7 +189,9 @@ func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.
 	if err != nil {
 		return nil, err
 	}
-	result.Known = baseline.KnownIn(result, append(known, baseline.LibraryLeaks()...))
+	known = append(known, baseline.LibraryLeaks()...)
+	result.Known = baseline.KnownIn(result, known)
+	baseline.NameCauses(result, known)
 	return result, nil
 }
 

@@ -133,7 +133,7 @@ func (g *gateCall) judge(cmd *cobra.Command, known *baseline.File, args []string
 	gate.ByDrain(ranks)
 	outcome, unsaved := g.hold(known, ranks)
 	decision := g.Decide(ranks, outcome)
-	if err := g.say(decision, outcome); err != nil && g.env.stdout.err == nil {
+	if err := g.say(decision, outcome, ranks); err != nil && g.env.stdout.err == nil {
 		return exitOwn, err // else nobody reads on, which changes neither the files nor the code
 	}
 	err = g.files.write(g.env, described(decision, ranks, outcome))
@@ -154,8 +154,8 @@ func gateCode(d *gate.Decision) int {
 	return exitFine
 }
 
-// say prints a decision.
-func (g *gateCall) say(d *gate.Decision, outcome *baseline.Outcome) error {
+// say prints a decision about ranks.
+func (g *gateCall) say(d *gate.Decision, outcome *baseline.Outcome, ranks []gate.Rank) error {
 	here := workingFolder()
 	print := func(lines []string) {
 		for _, line := range lines {
@@ -167,6 +167,7 @@ func (g *gateCall) say(d *gate.Decision, outcome *baseline.Outcome) error {
 		if err := report.GateFindings(g.env.stdout, outcome, here); err != nil {
 			return err
 		}
+		print(knownIn(ranks))
 	}
 	print(d.More)
 	shown := *outcome
@@ -174,6 +175,21 @@ func (g *gateCall) say(d *gate.Decision, outcome *baseline.Outcome) error {
 		shown.Leaks = slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })
 	}
 	return report.GateStates(g.env.stdout, &shown, here)
+}
+
+// knownIn are the known leaks of libraries that ranks show, or may show, a line each.
+func knownIn(ranks []gate.Rank) (lines []string) {
+	for i := range ranks {
+		if ranks[i].Result == nil {
+			continue
+		}
+		for _, leak := range ranks[i].Result.Known {
+			if line := "known leak: " + leak; !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }
 
 // judgeAll judges every rank that is asked for.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/memdiag/memdiag/diff"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -34,6 +35,7 @@ type LibraryLeak struct {
 	// Uses end files that are on the stack, or that are used where no stack tells: it may be this leak.
 	Uses       []string `yaml:"uses"`
 	WayOut     string   `yaml:"way-out"`
+	Cause      string   `yaml:"cause"`      // its id in package cause; "" for what is found without
 	References []string `yaml:"references"` // public issues; the first is shown
 }
 
@@ -87,6 +89,8 @@ func ParseLibraryLeaks(text []byte) ([]LibraryLeak, error) {
 			return nil, faultAt(text, at, errors.New("a known leak needs files that allocate, or uses"))
 		case len(l.References) == 0:
 			return nil, faultAt(text, at, errors.New("a known leak needs a reference"))
+		case l.Cause != "" && cause.Find(l.Cause) == nil:
+			return nil, faultAt(text, at+".cause", errors.New("memdiag explain lists the causes"))
 		case l.From != "" && len(numbers(l.From)) == 0 || l.Below != "" && len(numbers(l.Below)) == 0:
 			return nil, faultAt(text, at, errors.New("from and below are versions, such as \"2.4.1\""))
 		}
@@ -162,19 +166,15 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 		}
 		claim := ""
 		for k := range r.Findings {
-			f := &r.Findings[k]
-			switch {
-			case f.Verdict != diff.Leak || l.heldElsewhere(f):
-			case f.OfProcess() && len(l.Uses) > 0:
-				claim = cmp.Or(claim, "is known to leak, which may be this")
-			case len(l.Files) > 0 && !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }):
-				claim = "leaks here"
-			case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
-				claim = cmp.Or(claim, "may leak here")
+			switch in := l.in(&r.Findings[k]); in {
+			case leaksHere:
+				claim = in
+			default:
+				claim = cmp.Or(claim, in)
 			}
 		}
 		if r.ProcessGrowth() != nil && len(l.Uses) > 0 {
-			claim = cmp.Or(claim, "is known to leak, which may be this")
+			claim = cmp.Or(claim, mayBeThis)
 		}
 		if claim != "" {
 			text := fmt.Sprintf("%s %s %s: %s", l.Package, version, claim, l.What)
@@ -185,6 +185,46 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 		}
 	}
 	return out
+}
+
+// What a finding shows of a known leak.
+const (
+	leaksHere   = "leaks here"
+	mayLeakHere = "may leak here"
+	mayBeThis   = "is known to leak, which may be this"
+)
+
+// in is what a finding shows of the leak; "" for nothing. The version is one that leaks.
+func (l *LibraryLeak) in(f *diff.Finding) string {
+	switch {
+	case f.Verdict != diff.Leak || l.heldElsewhere(f):
+	case f.OfProcess() && len(l.Uses) > 0:
+		return mayBeThis
+	case len(l.Files) > 0 && !slices.ContainsFunc(f.Rows, func(row *diff.Row) bool { return !l.allocates(row) }):
+		return leaksHere
+	case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
+		return mayLeakHere
+	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && (f.Holder == nil || f.Holder.Path == snapshot.Nameless):
+		return mayBeThis // extensions have no frames
+	}
+	return ""
+}
+
+// NameCauses gives leaks without a cause that of a known leak that they show, or may show.
+func NameCauses(r *diff.Result, known []LibraryLeak) {
+	for i := range known {
+		l := &known[i]
+		version := versionOf(r, l.Package)
+		if l.Cause == "" || !l.leaksIn(version) {
+			continue
+		}
+		for k := range r.Findings {
+			f := &r.Findings[k]
+			if in := l.in(f); f.Cause == nil && in != "" {
+				f.Cause, f.CauseWhy = r.CauseNamed(l.Cause), fmt.Sprintf("likely: %s %s %s", l.Package, version, in)
+			}
+		}
+	}
 }
 
 // allocates is true for a row whose innermost frame of Python is of the leak's files.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -116,5 +117,31 @@ func TestKnownLeaksAreNamedWithTheVersionThatMendsThem(t *testing.T) {
 		if got := strings.Join(known, "\n"); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %s", c.producer, got)
 		}
+	}
+}
+
+func TestAKnownLeakNamesTheCauseOfWhatHasNone(t *testing.T) {
+	known, err := baseline.ParseLibraryLeaks([]byte("version: 1\nleaks:\n  - {id: a, package: torch, below: \"2.12\", what: w, way-out: o, uses: [torch/_dynamo/], references: [r], cause: host-only}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	train := snapshot.Frame{File: "/home/ann/train.py", Line: 20}
+	dynamo := snapshot.Frame{File: "/venv/lib/python3.12/site-packages/torch/_dynamo/eval_frame.py", Line: 9}
+	heap, held := leak(1, 1000, []snapshot.Frame{train}), leak(1, 1000, []snapshot.Frame{train})
+	for _, f := range []*diff.Finding{&heap, &held} {
+		f.Headline, f.Rows[0].Device.Kind = 0, snapshot.PythonHeap
+	}
+	held.Holder = &snapshot.Holder{Kind: "list", Path: "main.kept"}
+	other := leak(1, 1000, []snapshot.Frame{train, dynamo})
+	other.Cause = cause.Find("graph-retained")
+	r := &diff.Result{Last: &snapshot.Snapshot{Producer: "PyTorch 2.3.0"}, Findings: []diff.Finding{leak(1, 1000, []snapshot.Frame{train, dynamo}), heap, held, other}}
+	baseline.NameCauses(r, known)
+	for i, want := range []string{"host-only", "host-only", "", "graph-retained"} {
+		if got := r.Findings[i].Cause; (got == nil) != (want == "") || got != nil && got.ID != want {
+			t.Errorf("finding %d: %v, want %q", i, got, want)
+		}
+	}
+	if _, err := baseline.ParseLibraryLeaks([]byte("version: 1\nleaks:\n  - {id: a, package: p, what: w, way-out: o, uses: [p/], references: [r], cause: none}\n")); err == nil || !strings.Contains(err.Error(), "explain") {
+		t.Errorf("an unknown cause: %v", err)
 	}
 }

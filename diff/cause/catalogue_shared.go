@@ -98,7 +98,7 @@ var shared = []Cause{
 // What to do about memory that only the process shows.
 const (
 	nativeTools       = "To find C and C++ allocations, use heaptrack, memray --native or jemalloc; memdiag reads their files"
-	compareExtensions = "update the extension that the line calls, or compare two versions of it. " + nativeTools + ". If the run has no python:0, use memdiag record --python-heap on"
+	compareExtensions = "update the extension that the line calls, or compare two versions of it. " + nativeTools
 	runLonger         = "run longer, or with memdiag record --python-heap on, until a line shows. " + nativeTools
 	boundHistory      = ". On CUDA set a bound: _record_memory_history(max_entries=…)"
 )

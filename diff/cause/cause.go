@@ -137,6 +137,16 @@ func Find(id string) *Cause {
 	return nil
 }
 
+// FindPlainly returns the entry with this id in words for programs without tensors; nil where there is none.
+func FindPlainly(id string) *Cause {
+	for i := range plainly {
+		if plainly[i].ID == id {
+			return &plainly[i]
+		}
+	}
+	return nil
+}
+
 // catalogue is in the order in which memdiag explain lists it.
 var catalogue = slices.Concat(graphs, kept, copies, caches, lifetimes, shared, allocator)
 

@@ -289,7 +289,7 @@ class Search:
             if lines and _tracemalloc.is_tracing():
                 before, self.exits = self.exits, exits()
                 nameless = (EXITS, "list", self.exits, ()) if before is not None and self.exits >= before + BIRTHS else (NAMELESS, "object", 0, ())
-                for stack in walk.unreached(lines.keys() - walk.line_hits.keys()) if walk.reached else ():
+                for stack in walk.unreached() if walk.reached else ():
                     if stack not in self.lines or self.lines[stack][1][0] == NAMELESS:
                         self.lines[stack] = self.agent.step, nameless
 

@@ -172,10 +172,11 @@ class Walk(Roots):
         """The lines with enough objects found."""
         return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
 
-    def unreached(self, stacks):
-        """The stacks with a new object to which no reached object refers. A line may make mostly what is no object, such as the
+    def unreached(self):
+        """The lines with a new object to which no reached object refers. A line may make mostly what is no object, such as the
         tables of lists, and the walk may have seen only a part of a large set. gc.get_referrers goes through all objects: it is
         called for the first few of a line, and for ASKING seconds."""
+        stacks = {s for s, n in self.lines.items() if s not in self.line_hits or self.line_hits[s].total * OFTEN < n}
         found, asked, until = set(), collections.Counter(), work() + ASKING
         for obj in itertools.chain(*(of_other_types(tuple, gc.get_objects, young) for young in YOUNG)) if stacks else ():
             if id(obj) not in self.seen:
@@ -187,12 +188,21 @@ class Walk(Roots):
                 asked[stack] += 1
                 if self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
                     found.add(stack)
-        return found
+        return found | self.arrays(stacks - found)  # at last: what it makes is young, too
+
+    def arrays(self, stacks):
+        """Those of lines that were not reached which make arrays: the collector does not know these, but NumPy tells tracemalloc
+        which blocks are an array's."""
+        blocks = collections.Counter(stack for domain, _, stack, _ in _tracemalloc._get_traces() if domain) if stacks else {}
+        made = collections.Counter()
+        for stack, n in blocks.items():
+            made[shortened(stack)] += n
+        return {stack for stack in stacks if made[stack] >= BIRTHS}
 
     def push(self, obj, parent, label, kind="", place=None):
         t = type(obj)
         if id(t) in ATOMS or issubclass(t, BASES):
-            if self.lines and id(t) in TRACED_ATOMS:
+            if self.lines and (id(t) in TRACED_ATOMS or id(t) not in ATOMS):
                 stack = self.line(obj)
                 if stack is not None:
                     vote(self.line_hits, stack, Node(parent, label, kind))
