@@ -208,11 +208,11 @@ func (f *Follower) glance() (*Look, error) {
 	fresh := f.looked.IsZero() || now.snapshots != f.folder.snapshots
 	switch {
 	case fresh && f.due(now) || f.again() || now.tables != f.folder.tables && time.Since(f.looked) >= max(tablesEvery, rarer*f.took):
-		return f.look(fresh)
+		return f.look(now, fresh)
 	case fresh || f.quiet(now) < grace || !f.dead():
 		return nil, nil //nolint:nilnil // there is nothing new
 	}
-	look, err := f.look(false)
+	look, err := f.look(now, false)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,11 @@ func (f *Follower) Last() (*Look, error) {
 		return nil, io.EOF
 	}
 	f.past, f.gone = nil, true // the verdict decides
-	look, err := f.look(true)
+	now, err := stateOf(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	look, err := f.look(now, true)
 	if errors.Is(err, errNothingYet) {
 		return nil, io.EOF
 	}
@@ -280,22 +284,20 @@ func (r *Rank) atEnd(result *diff.Result) {
 	}
 }
 
-// look reads the run. It is read again if it changes while it is read and something is missed. What only comes meanwhile is for the next
+// look reads the run, whose folder was so before. It is read again if it changes while it is read and something is missed. What only comes meanwhile is for the next
 // look: of many ranks always one writes.
-func (f *Follower) look(fresh bool) (*Look, error) {
+func (f *Follower) look(before state, fresh bool) (*Look, error) {
 	begun := time.Now()
 	var run *reading
 	for try := 1; ; try++ {
-		before, err := stateOf(f.Dir)
-		if err != nil {
-			return nil, err
-		}
+		var err error
 		run, err = f.read()
 		after, gone := stateOf(f.Dir)
 		if gone != nil {
 			return nil, gone
 		}
 		if try < unstable && after.snapshots != before.snapshots && (err != nil || run.missed()) {
+			before = after
 			continue
 		}
 		if errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -40,6 +41,15 @@ const mostFiles = 1 << 20
 func stateOf(dir string) (state, error) {
 	var s state
 	hash, files := xxhash.New(), 0
+	waiting := make([]entryAt, 0, atOnce*atOnce)
+	flush := func() {
+		for i, info := range infosOf(waiting) {
+			if info != nil {
+				s.add(waiting[i].path, info, hash)
+			}
+		}
+		waiting = waiting[:0]
+	}
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not go into a link, such as latest
 	if err != nil {
 		return s, err
@@ -55,14 +65,39 @@ func stateOf(dir string) (state, error) {
 		case files == mostFiles:
 			return fs.SkipAll
 		}
-		if info, err := entry.Info(); err == nil {
-			files++
-			s.add(path, info, hash)
+		files++
+		if waiting = append(waiting, entryAt{path, entry}); len(waiting) == cap(waiting) {
+			flush()
 		}
 		return nil
 	})
+	flush()
 	s.snapshots = hash.Sum64()
 	return s, err
+}
+
+// entryAt is a file as its folder lists it.
+type entryAt struct {
+	path string
+	fs.DirEntry
+}
+
+// atOnce is of how many files the sizes are asked at once: a network file system asks a server for each.
+const atOnce = 16
+
+// infosOf are the sizes and times of files; nil of one that is gone.
+func infosOf(entries []entryAt) []fs.FileInfo {
+	infos := make([]fs.FileInfo, len(entries))
+	var group sync.WaitGroup
+	for from := range min(atOnce, len(entries)) {
+		group.Go(func() {
+			for i := from; i < len(entries); i += atOnce {
+				infos[i], _ = entries[i].Info() // one that is gone has none
+			}
+		})
+	}
+	group.Wait()
+	return infos
 }
 
 // skip passes a file over, or a folder with all that is in it.
