@@ -12,8 +12,10 @@ import time
 
 from . import _names, _room
 from ._budget import Budget
+from ._free import ALL_FREE, free_tuples
 from ._own import held
-from ._windows import ALL_FREE, DEPTH, ENOUGH, TORCH_DEPTH, VAIN, Windows, by_stack, free_tuples, is_ours
+from ._traces import DEPTH, TORCH_DEPTH, by_stack, is_ours
+from ._windows import ENOUGH, VAIN, Windows
 
 # Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
 # steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this

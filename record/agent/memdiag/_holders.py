@@ -24,8 +24,8 @@ from ._lines import Lines
 from ._longer import Ways
 from ._places import ITEMS, NEW
 from ._roots import Registries
+from ._traces import DEEP
 from ._walk import BIRTHS, GRAPH, LARGER, NAMELESS, SECONDS, SITES, TRACED, UNSEEN, Site, Walk, key_text
-from ._windows import DEEP
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01

@@ -24,7 +24,7 @@ from ._objects import of_other_types
 from ._places import CONTAINERS, ITEMS, NAMED, NEW, PARTS, Node, Votes
 from ._roots import Roots, is_programs, named
 from ._samples import base_of, some, some_items, spread, spread_items
-from ._windows import shortened
+from ._traces import shortened
 
 # Seconds that walks may cost on top where tracemalloc makes them longer.
 TRACED = 0.3

@@ -8,29 +8,19 @@ earlier one. The growth is shared out among them.
 
 import _tracemalloc
 import collections
-import gc
 import marshal
 import math
-import os
 import sys
 import time
-from itertools import repeat
 
 from . import _lost
+from ._clock import work
+from ._free import free
 from ._own import held, waited
-from ._roots import is_programs_file
-
-work = time.thread_time
+from ._traces import DEEP, DEPTH, TORCH_DEPTH, by_stack, changes, cut_off, leave_out, read, shortened
 
 # Whether tracemalloc may be ended while other threads allocate.
 MENDED = sys.version_info >= (3, 13, 2) or (3, 12, 9) <= sys.version_info[:3] < (3, 13)
-# Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
-# output and the line that called it PyTorch has some nine. More where this share of what grew in a window has no line of the
-# program's: matplotlib has some thirty below one call.
-DEPTH, TORCH_DEPTH, DEEP, CUT = 8, 16, 48, 0.2
-# Of a stack that is deeper than TORCH_DEPTH these many frames of libraries, which the program called, stand for all below: a
-# figure of matplotlib's is made by hundreds of stacks, of which each is seen too seldom.
-CALLED = 2
 # What windows may cost: so many seconds, and this share of the time. Where steps count it is only what they take longer.
 ALLOWANCE, SHARE = 0.15, 0.05
 STEPS_ALLOWANCE, STEPS_SHARE = 0.3, 0.03
@@ -53,8 +43,6 @@ UNREAD = 50_000
 # windows see the list of losses alone. Lines that grow so many times as much in windows as all of the heap does replace what
 # is older, which windows do not see: of a full buffer the items.
 FAR = 8
-# What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
-SMALL = 512
 # A line that made less than this part of what grew in the windows is not told: what a library makes and lets go of in each
 # call is as much more at the later looks by chance.
 TOLD = 0.01
@@ -67,28 +55,6 @@ QUARTERS = 8  # snapshots that tell the quarters of a run apart
 # The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
 # stay to those that seem to grow, a little each time.
 DIPS = 3
-# Of tuples that are free Python keeps so many of each length, up to this one.
-FREE, LENGTHS = 2000, 19
-ALL_FREE = FREE * LENGTHS - 32  # to count them uses some
-SEVERAL = 100  # that are made at once to count them
-# Lists and dictionaries that are free and that Python keeps, of each.
-KEPT = 80
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
-
-
-OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
-
-
-def is_ours(stack):
-    """Whether the agent itself has made what has a stack."""
-    return not OURS.isdisjoint(f for f, _ in stack) and stack[0][0] != CANARY
-
-
-def rise(a, b, c, d):
-    """By how much the two later ones are above the two earlier ones."""
-    return min(c, d) - max(a, b)
 
 
 class Windows:
@@ -481,117 +447,6 @@ class Windows:
                 entry[i] += change * g[i] / weight
 
 
-NONE = (0, 0, 0, 0, {})
-
-
-def read(traces):
-    """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
-    sizes = {}
-    for stack, small, large in by_stack(traces):
-        if is_ours(stack):
-            continue
-        entry = sizes.setdefault(shortened(stack), ([], []))
-        entry[0].extend(small)
-        entry[1].extend(large)
-    return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items()}
-
-
-def by_stack(traces):
-    """Each stack, with the sizes of what Python's own allocator has of it, and of what malloc has. A stack is one tuple in all
-    its traces: its hash, of all frames, is asked for once. Lists of sizes rather than sums: each new number would be
-    traced, which costs most."""
-    found = {}
-    for domain, size, stack, _ in traces:
-        entry = found.get(id(stack))
-        if entry is None:
-            entry = found[id(stack)] = stack, [], []
-        entry[2 if domain or size > SMALL else 1].append(size)
-    return found.values()
-
-
-def changes(found):
-    """By stack, what has grown from look to look, and fallen at once, by how much blocks of malloc's have become larger, and how much more there is
-    of the sizes that there are more of."""
-    changed = {}
-    for stack in set().union(*found):
-        *looks, kinds = zip(*(look.get(stack, NONE) for look in found))
-        grown = [rise(*n) for n in looks]
-        fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
-        each = [held / n for n, held in zip(*looks[2:]) if n]
-        larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == LOOKS else 0
-        changed[stack] = grown, fell, larger, stays(kinds)
-    return changed
-
-
-def leave_out(changed, blocks, size):
-    """Leaves out what lines have made beyond the blocks and bytes of malloc's of which there are more or less in all: it replaced what was
-    there before the window, as a batch does where a window is shorter than a step."""
-    for stack, (grown, fell, larger, stay) in changed.items():
-        if grown[0] > blocks:
-            grown[:2] = 0, 0
-        if grown[3] > size:
-            grown[3] = 0
-            if stay > size:
-                grown[2] = stay = 0
-        changed[stack] = grown, fell, larger, stay
-
-
-def cut_off(changed, depth):
-    """Whether many new blocks of a window have stacks that were cut at so many frames, before any frame of the program."""
-    grown, cut = 0, 0
-    for stack, ((blocks, _, large, _), *_) in changed.items():
-        n = max(0, blocks) + (large > 0)
-        grown += n
-        cut += 0 if len(stack) < depth or programs_own(stack) is not None else n
-    return cut > CUT * grown
-
-
-def programs_own(stack):
-    """The index of the innermost frame of the program's file; None where there is none. A library makes functions of texts, such as a
-    named tuple's, whose file is none."""
-    return next((i for i, (f, _) in enumerate(stack) if is_programs_file(f) and f != "<string>"), None)
-
-
-def shortened(stack):
-    """A stack without what libraries do far below the program's innermost line; as it is where it is not deep."""
-    if len(stack) <= TORCH_DEPTH:
-        return stack
-    own = programs_own(stack)
-    if own is None:
-        own = len(stack) - TORCH_DEPTH + CALLED
-    return stack[max(0, own - CALLED):]
-
-
-def free(make):
-    """Free objects that Python keeps and makes others of: nothing tells of one that the program takes in a window where it was made."""
-    taken = []
-    for _ in range(KEPT):
-        count = gc.get_count()[0]
-        taken.append(make())
-        if gc.get_count()[0] != count:  # the collector had not counted it before
-            break
-    return taken
-
-
-def free_tuples():
-    """Tuples that are free and that Python keeps: a program that makes one anew in each round, as f(*(x for x in xs)) does,
-    has one more each time, until there are 2,000. The collector does not count one that is made of them as new."""
-    total, made = 0, []
-    for length in range(1, LENGTHS + 1):
-        items = [None] * length
-        for _ in range(3):  # another thread may run meanwhile, or the collector
-            made.clear()
-            new = 0
-            while not new and len(made) < FREE:
-                count = gc.get_count()[0]
-                made.extend(map(tuple, repeat(items, SEVERAL)))
-                new = gc.get_count()[0] - count
-            if 0 <= new <= SEVERAL:
-                total += min(FREE, len(made) - new)
-                break
-    return total
-
-
 def lasting(now, before, dips):
     """By how much a total has changed for good."""
     dips.append(now)
@@ -600,22 +455,3 @@ def lasting(now, before, dips):
     highest = max(dips)
     dips.clear()
     return highest - before
-
-
-def by_bits(sizes):
-    """Number and bytes of blocks by the bits of their size."""
-    kinds = {}
-    for bits in set(map(int.bit_length, sizes)):
-        of = [n for n in sizes if n.bit_length() == bits]
-        kinds[bits] = len(of), sum(of)
-    return kinds
-
-
-def stays(looks):
-    """Bytes by which the sizes have grown that have more blocks."""
-    grown = 0
-    for bits in set().union(*looks):
-        numbers, held = zip(*(look.get(bits, (0, 0)) for look in looks))
-        if rise(*numbers) > 0:
-            grown += max(0, rise(*held))
-    return grown
