@@ -130,7 +130,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	r.step(listsGroup, r.joinLists)
 	r.step(linesGroup, r.joinLines)
-	r.step(besideGroup, func() { r.holdBeside(); r.joinLists(); r.holdSegments() })
+	r.step(besideGroup, func() { r.holdBeside(); r.joinLists(); r.joinCalls(tree); r.holdSegments() })
 	r.step(heldGroup, func() { r.joinHeld(tree) })
 }
 

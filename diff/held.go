@@ -20,6 +20,9 @@ func (r *Result) joinLists() {
 		if onLanguageHeap(lead.Rows) && sameOrWithin(lead, f) {
 			return true
 		}
+		if f.Headline < 0 && lead.Headline >= 0 && sameList(lead, f) && muchMore*f.Growth().Bytes <= lead.Growth().Bytes {
+			return true // the numbers that a graph has beside tensors
+		}
 		return lead.Shape == f.Shape && sameList(lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(lead, f))
 	})
 }
@@ -79,7 +82,11 @@ func inEachItem(a, b *Finding) bool {
 // blocks and are as long: a metric lists scores and labels.
 func (r *Result) joinFields() {
 	r.joinLeaks(func(lead, f *Finding) bool {
-		return lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+		same := lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
+		if same && lead.Cause.Last() { // its list's name does not show what it is for
+			lead.Cause, lead.CauseWhy, lead.Others = f.Cause, f.CauseWhy, f.Others
+		}
+		return same
 	})
 }
 
@@ -171,9 +178,10 @@ func unheld(f *Finding) bool { return f.Holder == nil || f.Holder.Path == snapsh
 const muchMore = 100
 
 // besideLeak reports whether a finding of objects that nothing was found to hold is little, and comes in step with a leak on
-// the same heap.
+// the same heap, or in the same call: what is told of little is known from some windows.
 func (r *Result) besideLeak(leak, f *Finding) bool {
-	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && unheld(f) && muchMore*f.Growth().Bytes <= leak.Growth().Bytes && r.inStep(leak.Rows[0], f.Rows[0])
+	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && unheld(f) && muchMore*f.Growth().Bytes <= leak.Growth().Bytes &&
+		(r.inStep(leak.Rows[0], f.Rows[0]) || f.Headline >= 0 && inOneCall(leak.Rows, f))
 }
 
 // called are the frames of a finding from the program's line on; nil where no library lies below.
@@ -185,15 +193,24 @@ func (f *Finding) called() []snapshot.Frame {
 }
 
 // sameObject reports whether two findings on one device have one cause, more than that something grows,
-// and lists of one object that are as long. Graphs are not joined so: each value that is kept keeps one.
+// and lists of one object that are as long; or only one list's name tells its cause. Graphs are not joined so: each value that is kept keeps one.
 func sameObject(a, b *Finding) bool {
-	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 {
+	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 || a.Cause == nil || b.Cause == nil || a.Holder == nil || b.Holder == nil {
 		return false
 	}
-	if a.Cause == nil || a.Cause != b.Cause || a.Cause.Last() && !(private(a.Holder.Path) && private(b.Holder.Path)) || a.Holder == nil || b.Holder == nil || a.Rows[0].On() != b.Rows[0].On() {
+	switch untold := a.Cause.Last() && b.Cause.Last(); {
+	case untold && !(private(a.Holder.Path) && private(b.Holder.Path)):
+		return false
+	case a.Cause != b.Cause && (a.Cause.Last() == b.Cause.Last() || ofScope(a.Holder.Path)):
 		return false
 	}
-	return a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
+	return a.Rows[0].On() == b.Rows[0].On() && a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
+}
+
+// ofScope reports whether a path is of a variable of the program's script or of a function, and no object's field.
+func ofScope(path string) bool {
+	of := object(path)
+	return of == "" || of == "__main__" || strings.HasSuffix(of, "<locals>")
 }
 
 // private reports whether a path ends in a field that is none of the program's business: one call to a library adds to

@@ -54,6 +54,9 @@ func TestLeaksOfOneCauseInOneObjectAreOne(t *testing.T) {
 		{"two metrics", "__main__.auroc.preds", "__main__.recall.preds", 1, 2},
 		{"each by its own pace", "__main__.auroc.preds", "__main__.auroc.target", 3, 2},
 		{"lists that one call to a library makes longer", "__main__.accelerator._models", "__main__.accelerator._optimizers", 1, 1},
+		{"a list whose name tells, and one whose name does not", "__main__.metrics.ap.preds", "__main__.metrics.ap.target", 1, 1},
+		{"the name of the smaller tells", "__main__.ap.target", "__main__.ap.preds", 1, 1},
+		{"two lists of a script, of which one's name tells", "__main__.preds", "__main__.target", 1, 2},
 		{"lists of which nothing tells more than that they grow", "__main__.mem.memory", "__main__.mem.other", 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {

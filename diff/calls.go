@@ -1,0 +1,66 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
+)
+
+// few is how many times as large a leak is as what comes beside it in the same call and is known from too few windows to be in proportion.
+const few = 10
+
+// joinCalls makes one finding of a leak of objects and of those of which nobody found the holder, where one call of a function of the
+// program's makes them, in proportion: a walk reaches only some of what an object of a library's consists of. Not so where they
+// take many times as much: then something else may hold them.
+func (r *Result) joinCalls(tree *callTree) {
+	joined := make(map[int]bool)
+	for i := range r.Findings {
+		held := &r.Findings[i]
+		if !r.ofObjects(held) || unheld(held) || !gathers(held.Holder) {
+			continue
+		}
+		known, size := r.bytesOf(held), held.Growth().Bytes
+		n := len(held.Rows)
+		for k := range r.Findings {
+			f := &r.Findings[k]
+			if r.ofObjects(f) && unheld(f) && !joined[k] && f.Growth().Bytes <= mostTaken*size && inOneCall(held.Rows[:n], f) && (few*f.Growth().Bytes <= size || r.proportional(known, r.bytesOf(f))) {
+				held.Rows = append(held.Rows, f.Rows...)
+				joined[k] = true
+			}
+		}
+		if len(held.Rows) > n {
+			largestFirst(held.Rows)
+			lineFirst(held.Rows)
+			held.Headline = r.head(held.Rows[:1], tree)
+			r.measure(held)
+		}
+	}
+	var kept []Finding
+	for i, f := range r.Findings {
+		if !joined[i] {
+			kept = append(kept, f)
+		}
+	}
+	r.Findings = kept
+}
+
+// ofObjects reports whether a finding is a leak on a language's heap that a line of the program's makes.
+func (r *Result) ofObjects(f *Finding) bool {
+	return f.Verdict == Leak && f.Against == nil && f.Headline >= 0 && onLanguageHeap(f.Rows)
+}
+
+// inOneCall reports whether a call of a function of the program's that makes some rows makes a finding, too, by another of its lines or the same.
+func inOneCall(rows []*Row, f *Finding) bool {
+	mine := f.Rows[0].Frames[f.Headline:]
+	return slices.ContainsFunc(rows, func(row *Row) bool {
+		at := frame.Headline(row.Frames)
+		return at >= 0 && row.On() == f.Rows[0].On() && ofOneCall(row.Frames[at:], mine)
+	})
+}
+
+// ofOneCall reports whether two lines are of one function that was called from the same line, as far as the recorder kept the callers.
+func ofOneCall(a, b []snapshot.Frame) bool {
+	n := min(len(a), len(b))
+	return a[0].Function == b[0].Function && a[0].File == b[0].File && slices.Equal(a[1:n], b[1:n])
+}
