@@ -178,7 +178,7 @@ func unheld(f *Finding) bool { return f.Holder == nil || f.Holder.Path == snapsh
 const muchMore = 100
 
 // besideLeak reports whether a finding of objects that nothing was found to hold is little, and comes in step with a leak on
-// the same heap, or in the same call: what is told of little is known from some windows.
+// the same heap, or in the same call: some windows see little of it.
 func (r *Result) besideLeak(leak, f *Finding) bool {
 	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && unheld(f) && muchMore*f.Growth().Bytes <= leak.Growth().Bytes &&
 		(r.inStep(leak.Rows[0], f.Rows[0]) || f.Headline >= 0 && inOneCall(leak.Rows, f))

@@ -48,6 +48,11 @@ class Link:
     def __init__(self, previous):
         self.value, self.previous = Thing(), previous
 newest = Link(Link(Link(Link(None))))
+def composed(before, table):
+    return lambda: (before, table)
+wrapped = None
+for _ in range(5):
+    wrapped = composed(wrapped, tuple(Thing() for _ in range(9)))
 failed = None
 def fails():
     global failed
@@ -62,8 +67,8 @@ class Finds(_walk.Walk):
     def visit(self, obj, node):
         super().visit(obj, node)
         if type(obj) is Thing:
-            _walk.vote(self.hits, node.label, node)
-            nodes.update((id(c), c) for c in node.containers())
+            _walk.vote(self.hits, "table" if " table" in node.path() else node.label, node)
+            nodes.update((id(c), c) for c in node.containers() if " table" not in c.path())
 
 def outer():
     own = [Thing(), Thing()]
@@ -86,7 +91,7 @@ def outer():
             print(path, places[path].items, length(places[path], _walk.key_text))
         except LookupError:
             print(path, "is not reached")
-    for label in ".value", ".batch":
+    for label in ".value", ".batch", "table":
         print(*walk.hits[label].holder()[:3])
 class Runner:
     def go(self):
@@ -115,6 +120,7 @@ outer.<locals>.own 2 3
 outer.<locals>.replaced is not reached
 __main__.newest.previous… chain 4
 __main__.failed.__cause__… chain 4
+__main__.wrapped closure before… chain 5
 `
 	agentProgram(t, walked, want)
 }

@@ -155,6 +155,18 @@ var kept = []Cause{
 		},
 	},
 	{
+		ID: "chain-grows", Name: "objects that keep each other in a chain",
+		What:       "Each new object refers to the one before it: a state to the previous state, a function to the function that it wraps, an exception to its cause. The newest object keeps all.",
+		Sign:       "The holder is a chain: one attribute, or one variable of a closure, leads from object to object.",
+		Fix:        "set the reference to None once nothing reads what is older, or store the values that are read and not the object",
+		Before:     "state = State(previous=state)",
+		After:      "state = State(previous=state)\nstate.previous.previous = None   # nothing reads what is older",
+		References: []string{"xstate#1023"},
+		objects:    true,
+		plain:      true,
+		clues:      []clue{need(held(4, "chain"))},
+	},
+	{
 		ID: "container-grows", Name: "a container that only grows",
 		What: "The program adds items to a list, a map or a set again and again, and never removes any. " +
 			"Its name does not show what it is for. The items are fine; they are only never removed.",

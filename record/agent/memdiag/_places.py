@@ -69,11 +69,11 @@ class Node:
             node = node.parent
 
     def chain(self):
-        """The attribute by which objects on the path refer to one another, and how often; the path ends behind the
-        first one: "__main__.newest.previous…"."""
+        """The attribute, or variable of a closure, by which objects on the path refer to one another, and how often; the path ends behind
+        the first one: "__main__.newest.previous…"."""
         nodes, node = [], self
         while node is not None:
-            if node.label.startswith(".") and node.label not in PARTS:
+            if node.label.startswith((".", " closure ")) and node.label not in PARTS:
                 nodes.append(node)
             node = node.parent
         label, times = collections.Counter(n.label for n in nodes).most_common(1)[0] if nodes else ("", 0)
@@ -94,10 +94,12 @@ class Votes:
     def __init__(self):
         self.total, self.loose, self.containers, self.single, self.deepest = 0, 0, {}, None, None
         self.place = None  # of the holder
+        self.depths = set()  # in which they were found
         self.named = {}  # by id of a place near a name: how many were found there, and the place
 
     def add(self, node, times=1):
         self.total += node.share * times
+        self.depths.add(node.depth)
         self.single = self.single or node
         if self.deepest is None or node.depth > self.deepest.depth:
             self.deepest = node
@@ -120,8 +122,8 @@ class Votes:
         best = self.best(self.containers, stay) or self.best(self.elsewhere(), stay)
         if not best:
             path, links = self.deepest.chain()
-            if links >= max(LINKS, self.total / 2):
-                return path, "chain", round(self.total), ()
+            if links >= LINKS and (links >= self.total / 2 or len(self.depths) >= links):  # each has one, or several
+                return path, "chain", round(min(self.total, links + 1)), ()
             self.place = self.single
             return *self.single.single(), ()
         first = self.place = best[0]
