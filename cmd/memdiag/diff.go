@@ -189,7 +189,7 @@ func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.
 	if err != nil {
 		return nil, err
 	}
-	known = append(known, baseline.LibraryLeaks()...)
+	known = slices.Concat(known, baseline.LibraryLeaks())
 	result.Known = baseline.KnownIn(result, known)
 	baseline.NameCauses(result, known)
 	return result, nil

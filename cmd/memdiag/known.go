@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +22,15 @@ func (env *environment) knownFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&env.knownFile, "known", "", "a `FILE` of known leaks of libraries, in addition to those that memdiag knows (default .memdiag/known.yml, if it exists)")
 }
 
-// library are the known leaks of libraries that the user has listed.
+// library are the known leaks of libraries that the user has listed. They are read once, whatever number of ranks is held against them.
 func (env *environment) library() ([]baseline.LibraryLeak, error) {
+	if env.usersLibrary == nil {
+		env.usersLibrary = sync.OnceValues(env.readLibrary)
+	}
+	return env.usersLibrary()
+}
+
+func (env *environment) readLibrary() ([]baseline.LibraryLeak, error) {
 	name := env.knownFile
 	if name == "" {
 		name = teamsKnown

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
@@ -37,7 +38,8 @@ type environment struct {
 	rank   int // of a run of several, that a command was asked to look at
 	opener files.Opener
 	// knownFile lists known leaks of libraries; "" for the one of the working folder, if there is one.
-	knownFile string
+	knownFile    string
+	usersLibrary func() ([]baseline.LibraryLeak, error) // what it lists; nil before it is first asked for
 	// within says why a file that a run names may not be read; nil where all may.
 	within func(name string) error
 	// folders are those of runs that were looked through, by their paths.
