@@ -123,7 +123,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 		}
 	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
 		a.Unit, a.To = "event", s.History.Events
-	case b.Count != nil:
+	case b.Count != nil && !live(func(i int) bool { return b.Address[i] != 0 }):
 		a.Why = "the file has totals by stack, not blocks with their births"
 	case s.History.Events > 0 && s.History.First.IsZero():
 		a.Why = "the file records allocations without their times, and not in one order"

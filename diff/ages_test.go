@@ -143,7 +143,7 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	roomy := bornAt(100, 2, each)
 	roomy.Devices[0].Limit = 1 << 50
 	whole := bornAt(100, 2, times(100, func(int64) int64 { return snapshot.NoStep }))
-	whole.Blocks.Count = times(100, func(int64) int64 { return 5 })
+	whole.Blocks.Count, whole.Blocks.Address = times(100, func(int64) int64 { return 5 }), make([]uint64, 100)
 	byTime := bornAt(100, 2, each)
 	byTime.Mark.Step = snapshot.NoStep
 	for _, c := range []struct {
@@ -188,11 +188,15 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 	})
 	recorded := bornAt(100, 2, []int64{snapshot.NoStep})
 	recorded.History.Events, recorded.History.First = 9, time.Unix(1000, 0)
+	// The blocks of a GPU at a step without the record of allocations, beside totals of the CPU.
+	light := bornAt(100, 2, []int64{snapshot.NoStep, snapshot.NoStep})
+	light.Blocks.Address, light.Blocks.Count = []uint64{4096, 0}, []int64{1, 7}
 	for _, c := range []struct {
 		name string
 		s    *snapshot.Snapshot
 		says string
 	}{
+		{"blocks beside totals", light, "does not record when its live blocks"},
 		{"a short run", bornAt(19, 2, []int64{1, 2}), "of step 19"},
 		{"totals", whole, "totals by stack"},
 		{"a snapshot by the clock", byTime, "has no step"},

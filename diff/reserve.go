@@ -450,7 +450,7 @@ func (e *Reserve) String() string {
 		return fmt.Sprintf("allocator rounding on %s grew by %s after warm-up; requested memory changed by %s. This is allocator overhead, not a leak in the program: %s",
 			series.DeviceOf(e.Device), e.Growth, e.Live, name)
 	}
-	text := fmt.Sprintf("reserved memory of %s grew by %s after warm-up while live memory changed by %s. That is no leak: %s. Now %s are free",
+	text := fmt.Sprintf("reserved memory of %s grew by %s after warm-up while active memory changed by %s. That is no leak: %s. Now %s are free",
 		series.DeviceOf(e.Device), e.Growth, e.Live, name, e.Free)
 	if e.Blocks {
 		text += fmt.Sprintf(", the largest block is %s, and emptying the cache would free %s", e.Largest, e.Trim)

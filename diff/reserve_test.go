@@ -23,7 +23,7 @@ func TestACacheOfWhichOnlyTheSumsAreKnownIsNoLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "reserved memory of cpu:1 grew by 32.0 KiB after warm-up while live memory changed by 0 B. That is no leak: the allocator's cache has grown. Now 36.0 KiB are free"
+	const want = "reserved memory of cpu:1 grew by 32.0 KiB after warm-up while active memory changed by 0 B. That is no leak: the allocator's cache has grown. Now 36.0 KiB are free"
 	if len(r.Reserves) != 1 || r.Reserves[0].String() != want || r.Leaks() != 0 {
 		t.Errorf("%d leaks, %+v", r.Leaks(), r.Reserves)
 	}
