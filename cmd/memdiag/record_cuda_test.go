@@ -60,6 +60,17 @@ func TestAnOperatorThatACThreadCallsIsNoError(t *testing.T) {
 	}
 }
 
+// TestACopyOnTheCPUIsOfTheProgramsLine, and not of the stand-in's.
+func TestACopyOnTheCPUIsOfTheProgramsLine(t *testing.T) {
+	heavytest.Skip(t, "it trains with PyTorch")
+	const path = "testdata/copies.py"
+	r, findings := recordScript(t, torchPython(t), standIn, path)
+	if r.code != exitFine {
+		t.Fatalf("exit code %d", r.code)
+	}
+	wantGuilty(t, findings, path)
+}
+
 // TestAPinnedTensorThatLeaksIsOneLeak, with the record of pinned memory that PyTorch 2.14 has and with the counts of earlier versions.
 func TestAPinnedTensorThatLeaksIsOneLeak(t *testing.T) {
 	for _, has := range []string{"record", "counts"} {
