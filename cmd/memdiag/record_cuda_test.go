@@ -69,6 +69,15 @@ func TestACopyOnTheCPUIsOfTheProgramsLine(t *testing.T) {
 		t.Fatalf("exit code %d", r.code)
 	}
 	wantGuilty(t, findings, path)
+	runs := 0 // frames of the stand-in: that which runs the program
+	for _, f := range findings[0].Frames {
+		if filepath.Base(f.File) == filepath.Base(standIn) {
+			runs++
+		}
+	}
+	if runs != 1 {
+		t.Errorf("frames %v", findings[0].Frames)
+	}
 }
 
 // TestAPinnedTensorThatLeaksIsOneLeak, with the record of pinned memory that PyTorch 2.14 has and with the counts of earlier versions.
