@@ -88,3 +88,38 @@ func TestATableThatMovedIsToldFromOneThatIsDamaged(t *testing.T) {
 		t.Errorf("of a run without the table of runs: %v", err)
 	}
 }
+
+// TestARunThatIsCopiedFileByFileIsThereWholeOrAnError, as by a program that copies a bucket. What has no part in a question may be missing.
+func TestARunThatIsCopiedFileByFileIsThereWholeOrAnError(t *testing.T) {
+	from, to := filepath.Join(t.TempDir(), "fleet"), filepath.Join(t.TempDir(), "fleet")
+	added(t, from, two...)
+	added(t, to, two[0])
+	place := filepath.Join("2026-03-04", two[1].id)
+	if err := os.Mkdir(filepath.Join(to, place), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(filepath.Join(from, place))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range files {
+		got := ""
+		s, err := OpenStore(to)
+		if err == nil {
+			got, err = asText(s)
+		}
+		if broken := (*parquet.FormatError)(nil); !errors.As(err, &broken) && got != ofTwo {
+			t.Errorf("%d of %d files: %v\n%s", i, len(files), err, got)
+		}
+		data, err := os.ReadFile(filepath.Join(from, place, name.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, place, name.Name()), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := summary(t, opened(t, to)); got != ofTwo {
+		t.Errorf("got\n%s\nwant\n%s", got, ofTwo)
+	}
+}

@@ -114,7 +114,7 @@ func (e *URLError) Hint() string {
 	if strings.HasPrefix(e.URL, clickhouse.Scheme) {
 		return "memdiag fleet push --to copies a fleet's folder to a ClickHouse server, and add, leaks and others take its address as --fleet"
 	}
-	return "name a folder, such as one where the store is mounted; DuckDB and others read a copy of it in the store"
+	return "keep the fleet in a folder, and copy that to the store, as by aws s3 sync: docs/fleet.md tells how"
 }
 
 var (
