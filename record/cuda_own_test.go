@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 func TestARecordThatTheProgramEndsIsBegunAgain(t *testing.T) {
@@ -30,6 +31,51 @@ for i in range(8):
 	if want := "history all alloc"; r.ExitCode != 0 || strings.Count(r.stdout, want) != 2 || !r.noted("begun again") {
 		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
 	}
+}
+
+// The record of allocations is nearly all of a snapshot. Without room for it recording stopped.
+func TestWithoutRoomForTheRecordThereAreSnapshotsWithoutIt(t *testing.T) {
+	withFakeTorch(t)
+	r := runOf(t, record.Options{Every: 1}, python(t), script(t, `
+import errno, memdiag, torch
+from torch.optim.optimizer import Optimizer
+agent, inner = memdiag._running, torch.memory._snapshot
+write = agent.write
+def full(name, text):
+    if len(text) > 60_000: raise OSError(errno.EFBIG, "File too large")
+    write(name, text)
+def snapshot():
+    events = [{"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 1_000_000 + i, "frames": []} for i in range(10_000)]
+    return {**inner(), "device_traces": [events, []]}
+agent.write, torch.memory._snapshot, torch.cuda.used = full, snapshot, True
+o = Optimizer()
+for torch.memory.live in range(1, 9):
+    o.step()`))
+	if r.ExitCode != 0 || r.Snapshots != 8 || r.noted("stopped") || !r.noted("from step 1 on snapshots lack PyTorch's record of allocations: File too large") {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.Notes, r.stderr)
+	}
+	if run, err := files.OpenRun(r.dir); err != nil || run.Snapshots[7].Blocks.Len() < 8 || run.Snapshots[7].History.Events != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// What led to an out-of-memory error is worth more than every second snapshot, and a snapshot without it more than none.
+func TestTheRecordOfAnOutOfMemoryErrorTakesTheRoomOfOthers(t *testing.T) {
+	agentProgram(t, `
+import errno, types
+from memdiag._agent import Agent
+for room in 9, 5:
+    agent = Agent({"dir": ".", "rank": -1})
+    agent.written, agent.spares, agent.step = [[i, str(i)] for i in range(8)], True, 8
+    agent.remove, agent.torch = lambda name: None, types.SimpleNamespace(ahead=0.0)
+    def write(name, text):
+        if len(text) + len(agent.written) > room: raise OSError(errno.ENOSPC, "full")
+    agent.write = write
+    agent.keep(9, "9", "whole", 0.0, lambda: "")
+    print(len(agent.written), *agent.notes)
+`, `5 the disk was full: there are fewer snapshots
+3 the disk was full: there are fewer snapshots from step 8 on snapshots lack PyTorch's record of allocations: full
+`)
 }
 
 // The snapshot before an out-of-memory error may be the one with which there are too many, so that every second one is removed.

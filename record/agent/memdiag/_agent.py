@@ -392,7 +392,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.trackers.point(s.devices)
         text = self.encode(s, step)
         if cuda:
-            dump = cuda.dump(step, self.rank, text)
-            self.keep(number, name + ".pickle", dump, start + cuda.spent())
+            dump, lighter = cuda.dump(step, self.rank, text)
+            self.keep(number, name + ".pickle", dump, start + cuda.spent(), lighter)
         else:
             self.keep(number, name + ".json", text, start)

@@ -6,6 +6,7 @@ GPUs are visible before the program says.
 """
 
 import collections
+import functools
 import os
 import pickle
 import sys
@@ -25,6 +26,8 @@ ALLOWANCE, SHARE = 0.12, 0.005
 FAR = 0.01
 # The name of the device of pinned memory, in snapshot.PinnedCounts, too.
 PINNED = "pinned host memory, also in cpu:0"
+# What a snapshot has of the record.
+TRACES = "device_traces", "host_traces"
 # Counts of the allocator's, and what they are called here.
 COUNTS = ("retries", "num_alloc_retries"), ("ooms", "num_ooms")
 
@@ -47,6 +50,7 @@ class Cuda:
         # What snapshots with the record cost, and when the last one was; whether the next is to have it in any case, and the one that
         # was taken does; and the seconds that one took.
         self.records, self.since, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), 0.0, False, True, 0.0
+        self.crowded = False  # the disk had no room for one with the record
 
     def begins(self):
         """Whether the program has begun to use a GPU, and nothing is recorded of it yet."""
@@ -156,7 +160,7 @@ class Cuda:
         """Takes PyTorch's snapshot: with the record where that is cheap enough, or was asked for."""
         begun = work()
         far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.since)
-        self.whole, self.asked = not self.gpu.light or self.asked or far or self.records.affords(), False
+        self.whole, self.asked = not self.gpu.light or self.asked or not self.crowded and (far or self.records.affords()), False
         self.taken = self.gpu.snapshot(self.whole)
         if self.end is not None:
             self.charge()
@@ -176,7 +180,8 @@ class Cuda:
         self.charged = takes
 
     def dump(self, step, rank, beside):
-        """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process."""
+        """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process. And what makes those without
+        the record, where there is one and the disk has no room for it; else None."""
         begun, (snapshot, self.taken) = work(), (self.taken, None)
         self.used = {s["device"] for s in snapshot["segments"]}
         header = {"agent": 1, "accelerator": self.gpu.name}
@@ -191,9 +196,16 @@ class Cuda:
         header.update(self.driver_says(snapshot["segments"]))
         header.update(self.allocator_says())
         header.update(self.beside())
-        text = pickle.dumps({"memdiag": header, **snapshot}, protocol=4)
+        text = written(header, snapshot, beside)
         self.took += work() - begun
-        return text + beside + b"\nmemdiag agent %016d\n" % len(beside)
+        if not self.whole:
+            return text, None
+        light = {**header, "light": 1}, {**snapshot, **{name: [] for name in TRACES if name in snapshot}}, beside
+        return text, functools.partial(self.lighter, *light)
+
+    def lighter(self, *light):
+        self.crowded = True
+        return written(*light)
 
     def fill(self, snapshot):
         """Adds what PyTorch counts of pinned memory, once there is some. The program's tensors in it are among those of the CPU."""
@@ -241,6 +253,10 @@ class Cuda:
             self.driver = None
             self.agent.note("the driver's figures of the GPU are not recorded from step %d on: %s: %s" % (self.agent.step, type(e).__name__, str(e)[:200]))
             return {}
+
+
+def written(header, snapshot, beside):
+    return pickle.dumps({"memdiag": header, **snapshot}, protocol=4) + beside + b"\nmemdiag agent %016d\n" % len(beside)
 
 
 def is_worker():

@@ -6,6 +6,8 @@ import zlib
 
 # The disk, or the user's part of it, is full.
 FULL = errno.ENOSPC, errno.EDQUOT
+# Smaller files may still be written.
+LIMITS = *FULL, errno.EFBIG
 COMPRESS_FROM = 64 << 10
 # A run is its owner's alone; what is opened to be written is no link that somebody else put there.
 PERMISSIONS = 0o600

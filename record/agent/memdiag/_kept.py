@@ -23,11 +23,16 @@ class Kept:
         self.written = []  # of [step or tick, path]
         self.spares = False  # the snapshot that is being taken is not thinned out at once
 
-    def keep(self, number, name, text, start):
-        """Writes a snapshot that was begun at a time, and makes room for it."""
+    def keep(self, number, name, text, start, lighter=None):
+        """Writes a snapshot that was begun at a time, and makes room for it. lighter makes a smaller one, if there can be one."""
         try:
             self.write(name, text)
         except OSError as e:
+            if lighter is not None and e.errno in _files.LIMITS:
+                if self.spares and e.errno in _files.FULL and self.halve():  # of what led to an out-of-memory error the record tells most
+                    return self.keep(number, name, text, start, lighter)
+                self.note("from step %d on snapshots lack PyTorch's record of allocations: %s" % (self.step, e.strerror))
+                return self.keep(number, name, lighter(), start)
             if e.errno not in _files.FULL:
                 raise
             if not self.halve():
