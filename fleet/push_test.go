@@ -227,6 +227,17 @@ func TestThreeShardsAnswerAsTheFolderThoughOneDies(t *testing.T) {
 		}
 	}
 
+	// Runs may be added by any of them, and months are deleted on all.
+	for i, one := range all.Each() {
+		direct := testRun{id: fmt.Sprintf("eeeeeeee%08d", i), commit: "c2", ranks: 3, prints: []string{"s1-a"}, growth: 7200}
+		added(t, dir, direct)
+		if err := AddToServer(t.Context(), one, direct.tables()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answersAsTheFolder(t, dir, a)
+	prunedAsTheFolder(t, dir, all, 17)
+
 	// While a shard is down there is no answer in place of half of one.
 	c.victim.kill()
 	_, err := OpenServer(t.Context(), a)

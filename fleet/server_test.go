@@ -260,7 +260,7 @@ func answersAsTheFolder(t *testing.T, dir string, a *clickhouse.Address) {
 }
 
 // prunedAsTheFolder deletes March, and leaves a run that was added in April, whose clock was off.
-func prunedAsTheFolder(t *testing.T, dir string, a *clickhouse.Address) {
+func prunedAsTheFolder(t *testing.T, dir string, a *clickhouse.Address, inMarch int) {
 	t.Helper()
 	off := testRun{id: "ffffffff00000001", commit: "c2", ranks: 1, started: time.UnixMicro(1).UTC(), added: epoch.Add(41 * 24 * time.Hour)}
 	added(t, dir, off)
@@ -273,7 +273,7 @@ func prunedAsTheFolder(t *testing.T, dir string, a *clickhouse.Address) {
 		t.Fatalf("%v: %v", months, err)
 	}
 	march := months[0]
-	if march.String() != "2026-03" || march.Runs != 5 || march.Bytes == 0 || months[1].Runs != 1 || !march.Before(now, keep) || months[1].Before(now, keep) || march.Before(epoch, keep) {
+	if march.String() != "2026-03" || march.Runs != inMarch || march.Bytes == 0 || months[1].Runs != 1 || !march.Before(now, keep) || months[1].Before(now, keep) || march.Before(epoch, keep) {
 		t.Errorf("%s: %d runs, %d bytes; %d runs", months, march.Runs, march.Bytes, months[1].Runs)
 	}
 	for range 2 { // the second one finds nothing
@@ -357,7 +357,7 @@ func TestAServerAnswersAsTheFolder(t *testing.T) {
 			}
 			answersAsTheFolder(t, dir, a)
 			pushed(t, dir, a, Pushed{0, 5})
-			prunedAsTheFolder(t, dir, a)
+			prunedAsTheFolder(t, dir, a, 5)
 		})
 	}
 }
