@@ -1,5 +1,5 @@
 // Command ranks writes a run of many ranks for measurements: five snapshots of each, or as many as a third argument says, of a
-// training that holds 40 call sites, of which one leaks on every tenth rank.
+// training of 200 steps that holds 40 call sites, of which one leaks on every tenth rank.
 //
 //	go run ./bench/ranks DIR 1000 32
 package main
@@ -37,6 +37,9 @@ func run(args []string) error {
 		numbers[i] = n
 	}
 	ranks, steps := numbers[0], int64(200)
+	if int64(numbers[1]) > steps+1 {
+		return fmt.Errorf("%d snapshots of %d steps: at most %d", numbers[1], steps, steps+1)
+	}
 	between := steps / int64(max(1, numbers[1]-1))
 	dir := args[0]
 	if err := os.MkdirAll(dir, 0o777); err != nil {
