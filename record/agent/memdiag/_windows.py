@@ -82,7 +82,7 @@ class Windows:
         self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
-        self.traces, self.loses = 0, None  # that its last look found; and whether tracing loses what it knew
+        self.traces = 0  # that its last look found
         self.before = self.made = self.ours = 0, 0  # blocks and bytes of malloc's before it, what more there were at its last look, and the looks' own
         self.free = ()  # lists and dictionaries that were free before it
         # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
@@ -226,8 +226,6 @@ class Windows:
         return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
     def start(self):
-        if self.loses is None:
-            self.loses = _lost.loses(self.in_use)
         self.figures, self.traces, self.ours = self.malloc(), 0, (0, 0)
         self.began = time.monotonic(), 0.0 if self.opened is None else self.agent.programs(), time.process_time()
         self.depth = max(self.depth or 0, TORCH_DEPTH if self.agent.torch.module else DEPTH)
@@ -307,8 +305,8 @@ class Windows:
         if not _tracemalloc.is_tracing():
             return
         freed, lost = _lost.stop(self.in_use, held(self.figures), self.depth, self.traces)
-        self.agent.own.bytes += lost if self.loses else 0
-        self.made = self.made[0], self.made[1] - freed - (lost if self.loses else 0)
+        self.agent.own.bytes += lost
+        self.made = self.made[0], self.made[1] - freed - lost
 
     def in_use(self):
         return held(self.malloc())
