@@ -346,7 +346,8 @@ func TestWhatTheRecorderTakesIsKnownBesideThreadsThatWait(t *testing.T) {
 
 // busy has threads that never wait, so that nothing is known of what the agent takes but what it keeps of its windows.
 const busy = windowsByHand + `import sys
-agent.own.threads, windows.loses = object, False
+from memdiag import _lost
+agent.own.threads, _lost.LOSES = object, False
 def level():
     with agent.own:
         return windows.now()[0]
