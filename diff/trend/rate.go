@@ -53,10 +53,12 @@ func Rate(x, y []float64) Slope {
 		s.Low, s.High = min(s.Low, s.Value-half), max(s.High, s.Value+half)
 		return s
 	}
-	// By factors: what was seen to grow has no rate of zero.
+	// By factors: what was seen to grow has no rate of zero. A half that is longer than the rate goes on in a straight line, since a factor would
+	// make gigabytes of kilobytes.
 	const most = 1e6 // of a factor that is as good as any; larger ones overflow
-	factor := min(math.Exp(half/s.Value), most)
-	s.Low, s.High = min(s.Low, s.Value/factor), max(s.High, s.Value*factor)
+	part := half / s.Value
+	factor := min(math.Exp(part), most)
+	s.Low, s.High = min(s.Low, s.Value/factor), max(s.High, s.Value*min(factor, math.E/2*(1+part)))
 	return s
 }
 

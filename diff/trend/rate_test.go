@@ -83,3 +83,16 @@ func TestARateOverUnevenStepsIsANumber(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestTheEndOfAWideIntervalIsOfTheGrowthsSize: objects that come and go by hundreds beside slow growth were told to grow by "0.39 to 317,878
+// blocks a second".
+func TestTheEndOfAWideIntervalIsOfTheGrowthsSize(t *testing.T) {
+	x, y, steepest := []float64{0}, []float64{0}, 0.0
+	for i := 1; i <= 20; i++ {
+		x, y = append(x, float64(i)), append(y, float64(i)/10+float64(i%3/2*400))
+		steepest = max(steepest, y[i]-y[i-1])
+	}
+	if s := Rate(x, y); s.High > steepest || s.High <= s.Value {
+		t.Errorf("%+v, and no interval is steeper than %v", s, steepest)
+	}
+}
