@@ -82,6 +82,15 @@ s = search(early, late)
 model.hidden, state, early, late = state, None, None, None
 show(s)
 
+class Own(Function):
+    def __init__(self, *inputs):
+        super().__init__(*inputs)
+        self.x = [Tensor()]
+stored = [Tensor(grad_fn=Own()) for _ in range(6)]
+s = search([t.grad_fn.x[0] for t in stored])
+show(s)
+del stored, s
+
 parts = []
 for _ in range(6):
     loss = Tensor(grad_fn=Function())
@@ -150,6 +159,7 @@ func TestHoldersOfTensors(t *testing.T) {
 	agentProgram(t, held, `dict weakref.finalize._registry 20 of stack 1
 graph __main__.model.hidden 0 of stack 1
 graph __main__.model.hidden 0 of stack 2
+graph __main__.stored 6 of stack 1
 graph __main__.total 0 of stack 1
 graph (no name leads to it) 0 of stack 1
 graph __main__.penalties 6 of stack 1

@@ -466,11 +466,13 @@ class Walk(Roots):
         return votes
 
     def saved(self, f):
-        """The sites of storages that a node of the graph has saved, or into whose gradient it adds."""
-        out = []
-        for name in once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"]):
+        """The sites of storages that a node of the graph has saved, or into whose gradient it adds; of the program's own operations also what
+        they store on themselves."""
+        out, d = [], own(f, self.fields(type(f))[0])
+        names = once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"])
+        for name in [*names, *(n for n in list(d) if n not in names)]:
             try:
-                v = getattr(f, name)
+                v = d[name] if name in d else getattr(f, name)
                 if name.startswith("_raw"):
                     v = v.data  # of a list of them nothing: backward frees it, and who has one of them reads what is gone
             except Exception:
