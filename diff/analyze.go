@@ -74,7 +74,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 		r.Children, r.Open, r.after = o.judgeChildren(run)
 		r.Reserves = r.reserves()
 		r.sizeGraphs()
-		r.step(itemsPass, func() { r.sizeItems(items) })
+		r.step(itemsPass, func() { r.sizeItems(items); r.countHooks(items) })
 		r.step(objectsGroup, r.joinObjects)
 		r.nameNative()
 		r.judgeProcess()

@@ -126,7 +126,11 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	add("Decided in", moreText(r, f.More))
 	add("Runs out", runsOutText(r, f))
 	where := deviceName(f.Rows[0].Device)
-	if ofItems(f) {
+	switch {
+	case !ofItems(f):
+	case f.Nodes == nil: // what they take is not known
+		where = deviceName(snapshot.Device{Kind: snapshot.Process})
+	default:
 		where = deviceName(f.Nodes.Device)
 	}
 	if r.Last.Rank != snapshot.NoRank {

@@ -111,6 +111,24 @@ func TestItemsThatLeakAreNamedByTheirContainer(t *testing.T) {
 	}
 }
 
+// TestHooksOfWhichNothingTellsWhatTheyTake: they grow in the process, by an unknown size.
+func TestHooksOfWhichNothingTellsWhatTheyTake(t *testing.T) {
+	row := diff.Row{Device: snapshot.Device{Kind: snapshot.Items, Index: 3}, Frames: []snapshot.Frame{{Function: "watch", File: "watch.py", Line: 9}}}
+	row.After.Blocks, row.Born.Blocks = 98, 98
+	r := noLeak(t)
+	r.Findings = []diff.Finding{{
+		Rows: []*diff.Row{&row}, Verdict: diff.Leak, Evidence: diff.Strong, Uncounted: true,
+		Rate:   diff.Rate{Unit: "step", Blocks: trend.Slope{Value: 1, Low: 1, High: 1, N: 9}},
+		Holder: &snapshot.Holder{Kind: "dict", Path: "model._forward_hooks", Items: 98},
+	}}
+	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))
+	for _, want := range []string{"1 leak: +1.00 item/step held by `model._forward_hooks`, filled at watch.py:9", "Device: host:0"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestWhatAHolderKeepsBesideTensorsIsCountedWithThem: items that the process shows, and lines of Python's heap.
 func TestWhatAHolderKeepsBesideTensorsIsCountedWithThem(t *testing.T) {
 	slope := trend.Slope{Value: 6 << 10, Low: 6 << 10, High: 6 << 10, N: 9}

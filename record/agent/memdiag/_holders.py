@@ -19,7 +19,7 @@ from ._clock import work
 from ._graph import Graphs
 from ._handlers import raised
 from ._items import LEAST, Containers, described
-from ._length import length, reach
+from ._length import contents, length, reach
 from ._lines import Lines
 from ._longer import Ways
 from ._places import ITEMS, NEW
@@ -38,6 +38,8 @@ WINDOW, DEEPER = 0.05, 3
 OUTGROWN = 4
 # The next walk is when so many times the steps have passed.
 AGAIN = 1.6
+# Hooks are registered again and again where there is one more in so many steps.
+HOOKED = 2
 # So deep at most lies a container that a variable has by another object in each step.
 SHALLOW = 2
 # What atexit has registered is C's, and no walk comes there: objects without a name are taken for its, where it has ever more.
@@ -65,6 +67,7 @@ class Search:
         self.watch = Lines(agent, self.containers, key_text)
         self.cut, self.cuts, self.shorts = False, 0, 0  # whether the last walk was cut short; and how many were, in windows and outside
         self.registered, self.walked = Registries(), False  # which learn after a walk beyond the program's own names
+        self.hooks = None  # the step at which hooks were counted first, and how many there were
         self.passing = set()  # variables that have something else in each step, as Node.variable tells them
         self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
 
@@ -159,8 +162,17 @@ class Search:
             yield size, max(found, now), now, kind, path
 
     def unexplained(self):
-        """Whether the heap grows by what neither tensors nor a graph that is known take."""
-        return self.agent.heap.outgrows() and not self.graphs.grow()
+        """Whether the heap grows by what neither tensors nor a graph that is known take; or hooks are registered again and again, of which each
+        takes little and costs time at each step."""
+        return (self.agent.heap.outgrows() or self.hooked()) and not self.graphs.grow()
+
+    def hooked(self):
+        """Whether the program registers hooks of PyTorch's again and again. Those that it removes count, too."""
+        handle = contents(sys.modules["torch.utils.hooks"]).get("RemovableHandle") if "torch.utils.hooks" in sys.modules else None
+        registered = getattr(handle, "next_id", 0)
+        self.hooks = self.hooks or (self.agent.step, registered)
+        step, before = self.hooks
+        return self.agent.step - step >= LEAST * HOOKED and HOOKED * (registered - before) >= self.agent.step - step
 
     def look(self, lines):
         """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
