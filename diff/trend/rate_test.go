@@ -84,7 +84,7 @@ func TestARateOverUnevenStepsIsANumber(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAWideIntervalIsOfTheGrowthsSize: objects that come and go by hundreds beside slow growth were told to grow by "0.39 to 317,878
+// TestTheEndOfAWideIntervalIsOfTheGrowthsSize: of objects that come and go by hundreds beside slow growth the rate was "0.39 to 317,878
 // blocks a second".
 func TestTheEndOfAWideIntervalIsOfTheGrowthsSize(t *testing.T) {
 	x, y, steepest := []float64{0}, []float64{0}, 0.0
