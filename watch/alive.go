@@ -9,13 +9,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// processes are those that the run's tables have. Ranks on one machine may share a table, which the first then has.
-func (f *Follower) processes() (all []*snapshot.TreeProcess, err error) {
+// processesOf are those that the tables of a run's ranks have. Ranks on one machine may share a table, which the first then has.
+func processesOf(runs []*snapshot.Run) (all []*snapshot.TreeProcess, err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	for _, run := range f.runs {
+	for _, run := range runs {
 		if run.Info.Host != host {
 			return nil, errors.New("the run was recorded on another machine")
 		}
@@ -32,7 +32,7 @@ func (f *Follower) processes() (all []*snapshot.TreeProcess, err error) {
 // dead reports whether all processes that the run's tables have are gone. Of a run on another machine, or without a table,
 // nothing tells.
 func (f *Follower) dead() bool {
-	all, err := f.processes()
+	all, err := processesOf(f.runs)
 	return err == nil && !anyAlive(all)
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -69,8 +70,15 @@ func TestARunOfRanksIsStopped(t *testing.T) {
 	stubborn, _ := begin(t, ignoresTerm)
 	later, _ := begin(t, ignoresTerm)
 	first, second := process(t, stubborn.Process.Pid), process(t, later.Process.Pid)
-	f := &Follower{runs: ofRanks(t, first), Open: func(each func(*snapshot.Run) error) error {
+	judge := func(*snapshot.Run) (*diff.Result, error) {
+		t.Error("the processes are killed only once ranks are judged")
+		return nil, nil //nolint:nilnil // there is nothing to judge
+	}
+	f := &Follower{runs: ofRanks(t, first), Held: 1, Judge: judge, Open: func(each func(*snapshot.Run) error) error {
 		for _, run := range ofRanks(t, first, second) {
+			for range fewest {
+				run.Snapshots = append(run.Snapshots, &snapshot.Snapshot{Blocks: snapshot.Blocks{Size: []snapshot.Bytes{1}}})
+			}
 			if err := each(run); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 // Stop sends a signal to the run's topmost processes, and kills what is left of all after a time, also what began meanwhile.
 // It returns how many it has signalled. If ctx is done before, nothing is killed.
 func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Duration) (int, error) {
-	all, err := f.processes()
+	all, err := processesOf(f.runs)
 	if err != nil {
 		return 0, err
 	}
@@ -27,10 +27,7 @@ func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Du
 	defer tick.Stop()
 	for end := time.Now().Add(wait); anyAlive(all); {
 		if !time.Now().Before(end) {
-			if now, err := f.read(); err == nil {
-				f.runs = now.runs
-			}
-			if newest, err := f.processes(); err == nil {
+			if newest, err := f.newest(); err == nil {
 				all = append(all, newest...)
 			}
 			send(living(all), syscall.SIGKILL)
@@ -43,6 +40,19 @@ func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Du
 		}
 	}
 	return n, nil
+}
+
+// newest are the processes that the run's tables have now. No rank is judged for them, and blocks are let go of.
+func (f *Follower) newest() ([]*snapshot.TreeProcess, error) {
+	var runs []*snapshot.Run
+	err := f.Open(func(run *snapshot.Run) error {
+		runs = append(runs, &snapshot.Run{Info: run.Info, Tree: run.Tree})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return processesOf(runs)
 }
 
 func living(all []*snapshot.TreeProcess) []*snapshot.TreeProcess {
