@@ -77,7 +77,9 @@ func TestClaimsAreListedInAFiftiethOfTheTime(t *testing.T) {
 		t.Errorf("%v", l.claims)
 	}
 	l.due = time.Time{}
-	write(".claim_tick_rank0", "9 300 0\n") // which is known
+	l.look(dir)
+	write(".claim_step_rank0", "9 300 0\n") // which is known
+	l.due = time.Time{}
 	if l.look(dir); len(l.claims[8]) != 1 || len(l.claims[7]) != 0 || len(l.claims[9]) != 0 {
 		t.Errorf("%v", l.claims)
 	}
