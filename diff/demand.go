@@ -15,8 +15,9 @@ import (
 type Demand struct {
 	Device snapshot.Device
 	Phase  string
-	// Sizes are how many distinct inputs reached a new peak; Smallest and Largest are of these.
-	Sizes             int
+	// Sizes are how many distinct inputs reached a new peak, and Fitted the larger ones of these that the fit is of; Smallest and
+	// Largest are of those.
+	Sizes, Fitted     int
 	Smallest, Largest Input
 	// Why says why nothing below is known; "" where it is.
 	Why string
@@ -51,6 +52,8 @@ const (
 	offRise = 0.1
 	// offNext is by which share what is foretold may be off: by the noise of the peaks, and by what bends them.
 	offNext = 0.1
+	// cuts are how many times smaller inputs are left out.
+	cuts = 16
 	// ahead is how many times the largest input the fit is asked about.
 	ahead = 2
 )
@@ -107,7 +110,7 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 	inputs := slices.SortedFunc(maps.Keys(reached), func(a, b Input) int {
 		return cmp.Or(cmp.Compare(a.size(), b.size()), cmp.Compare(a.Batch, b.Batch))
 	})
-	d := Demand{Device: device, Phase: phase, Sizes: len(inputs), Smallest: inputs[0], Largest: inputs[len(inputs)-1]}
+	d := Demand{Device: device, Phase: phase, Sizes: len(inputs), Fitted: len(inputs), Smallest: inputs[0], Largest: inputs[len(inputs)-1]}
 	if leaks {
 		d.Why = "the run leaks, so that later peaks are higher"
 		return d
@@ -117,33 +120,34 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 		peaks = append(peaks, reached[in])
 	}
 	all := d
-	all.fitTo(inputs, peaks)
+	bent := all.fitTo(inputs, peaks)
 	// A peak is the highest of several moments, each of which follows the size on a line: for small inputs it may be that of the
 	// optimizer's step, which no input changes. So the line of the larger ones counts.
-	for d = all; d.Why != "" && len(inputs) > fewestSizes; {
-		inputs, peaks = inputs[1:], peaks[1:]
-		d.Sizes, d.Smallest = len(inputs), inputs[0]
-		d.fitTo(inputs, peaks)
+	for less := max(1, (len(inputs)-fewestSizes)/cuts); bent && len(inputs) >= fewestSizes+less; {
+		inputs, peaks = inputs[less:], peaks[less:]
+		d.Fitted, d.Smallest = len(inputs), inputs[0]
+		if bent = d.fitTo(inputs, peaks); d.Why == "" {
+			return d
+		}
 	}
-	if d.Why != "" {
-		return all
-	}
-	return d
+	return all
 }
 
-// fitTo sets the figures of d by peaks, each at an input, or says why there are none.
-func (d *Demand) fitTo(inputs []Input, peaks []float64) {
+// fitTo sets the figures of d by peaks, each at an input, or says why there are none. Bent reports whether larger inputs alone
+// may be on a line.
+func (d *Demand) fitTo(inputs []Input, peaks []float64) (bent bool) {
 	rise := slices.Max(peaks) - slices.Min(peaks)
 	if rise < leastRise*slices.Max(peaks) {
 		d.Why = "the peak is almost the same for all"
-		return
+		return false
 	}
 	d.Why = "neither the batch nor the length is known of all"
 	for _, parts := range partsOf(inputs) {
-		if d.Why = d.fit(parts, inputs, peaks, rise); d.Why == "" {
-			return
+		if d.Why, bent = d.fit(parts, inputs, peaks, rise); d.Why == "" {
+			return false
 		}
 	}
+	return bent
 }
 
 // A part is a figure of the fit, and what of the input it is multiplied by.
@@ -180,8 +184,8 @@ func partsOf(inputs []Input) [][]part {
 	return nil
 }
 
-// fit sets the figures of d, or says why there are none.
-func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64) (why string) {
+// fit sets the figures of d, or says why there are none, and whether that is since the peaks are on no line.
+func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64) (why string, bent bool) {
 	row := func(in Input) (row []float64) {
 		for _, p := range parts {
 			row = append(row, float64(p.by(in)))
@@ -193,25 +197,25 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 		rows = append(rows, row(in))
 	}
 	if need := fewestSizes + len(parts) - 2; len(inputs) < need {
-		return fmt.Sprintf("a fit takes %d sizes", need)
+		return fmt.Sprintf("a fit takes %d sizes", need), false
 	}
 	var sizes []float64
 	for _, in := range inputs {
 		sizes = append(sizes, float64(parts[1].by(in)))
 	}
 	if slices.Max(sizes) < rangeOfSizes*slices.Min(sizes) {
-		return fmt.Sprintf("the largest is less than %g times the smallest", rangeOfSizes)
+		return fmt.Sprintf("the largest is less than %g times the smallest", rangeOfSizes), false
 	}
 	f, ok := trend.LeastSquares(rows, peaks)
 	if !ok {
-		return "batch and length change only together"
+		return "batch and length change only together", false
 	}
 	if f.Off > offRise*rise {
-		return "the peak does not follow the size on a line: off by up to " + snapshot.Bytes(f.Off).String()
+		return "the peak does not follow the size on a line: off by up to " + snapshot.Bytes(f.Off).String(), true
 	}
 	for i, c := range f.Coefficients {
 		if c < 0 && (i > 0 || -c > leastRise*slices.Max(peaks)) {
-			return "the peak falls where the input grows"
+			return "the peak falls where the input grows", false
 		}
 	}
 	next, batches := d.Largest, varies(inputs, batchOf)
@@ -234,7 +238,7 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 		off = math.Hypot(off, by-value)
 	}
 	if off > offNext*value {
-		return fmt.Sprintf("what twice the largest takes is not known well: %s, off by up to %s", snapshot.Bytes(value), snapshot.Bytes(off))
+		return fmt.Sprintf("what twice the largest takes is not known well: %s, off by up to %s", snapshot.Bytes(value), snapshot.Bytes(off)), true
 	}
 	for i, p := range parts {
 		*p.figure(d) = max(f.Coefficients[i], 0)
@@ -243,5 +247,5 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 	if limit := float64(d.Device.Limit); batches && limit > d.Fixed && value-off > limit {
 		d.Fits = int64((limit - d.Fixed) / (d.Sample + d.Token*float64(d.Largest.Length) - off/float64(next.Batch)))
 	}
-	return ""
+	return "", false
 }

@@ -14,7 +14,11 @@ func demandText(d *diff.Demand) string {
 	if d.Phase != "" {
 		text += ", in " + brief(d.Phase)
 	}
-	from := fmt.Sprintf("%s reached a new peak, %s to %s", count(int64(d.Sizes), "size"), inputText(d.Smallest), inputText(d.Largest))
+	of := count(int64(d.Sizes), "size")
+	if d.Fitted < d.Sizes {
+		of = fmt.Sprintf("the largest %d of %s that", d.Fitted, of)
+	}
+	from := fmt.Sprintf("%s reached a new peak, %s to %s", of, inputText(d.Smallest), inputText(d.Largest))
 	if d.Why != "" {
 		return fmt.Sprintf("%s: inconclusive, %s (%s)", text, d.Why, from)
 	}

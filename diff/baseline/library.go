@@ -204,24 +204,28 @@ func (l *LibraryLeak) in(f *diff.Finding) string {
 		return leaksHere
 	case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
 		return mayLeakHere
-	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && (f.Holder == nil || f.Holder.Path == snapshot.Nameless):
+	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && unheld(f):
 		return mayBeThis // extensions have no frames
 	}
 	return ""
 }
 
-// NameCauses gives leaks without a cause that of a known leak that they show, or may show.
+func unheld(f *diff.Finding) bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
+
+// NameCauses gives leaks without a cause that of a known leak that they show, or else may show.
 func NameCauses(r *diff.Result, known []LibraryLeak) {
-	for i := range known {
-		l := &known[i]
-		version := versionOf(r, l.Package)
-		if l.Cause == "" || !l.leaksIn(version) {
-			continue
-		}
-		for k := range r.Findings {
-			f := &r.Findings[k]
-			if in := l.in(f); f.Cause == nil && in != "" {
-				f.Cause, f.CauseWhy = r.CauseNamed(l.Cause), fmt.Sprintf("likely: %s %s %s", l.Package, version, in)
+	for _, sure := range []string{leaksHere, mayLeakHere, mayBeThis} {
+		for i := range known {
+			l := &known[i]
+			version := versionOf(r, l.Package)
+			if l.Cause == "" || !l.leaksIn(version) {
+				continue
+			}
+			for k := range r.Findings {
+				// Where nobody has looked for a holder, a package that is there tells no cause.
+				if f := &r.Findings[k]; f.Cause == nil && l.in(f) == sure && (sure != mayBeThis || f.Holder != nil) {
+					f.Cause, f.CauseWhy = r.CauseNamed(l.Cause), fmt.Sprintf("likely: %s %s %s", l.Package, version, sure)
+				}
 			}
 		}
 	}

@@ -131,12 +131,15 @@ func TestAKnownLeakNamesTheCauseOfWhatHasNone(t *testing.T) {
 	for _, f := range []*diff.Finding{&heap, &held} {
 		f.Headline, f.Rows[0].Device.Kind = 0, snapshot.PythonHeap
 	}
+	heap.Holder = &snapshot.Holder{Kind: "object", Path: snapshot.Nameless}
 	held.Holder = &snapshot.Holder{Kind: "list", Path: "main.kept"}
+	unasked := heap
+	unasked.Holder = nil
 	other := leak(1, 1000, []snapshot.Frame{train, dynamo})
 	other.Cause = cause.Find("graph-retained")
-	r := &diff.Result{Last: &snapshot.Snapshot{Producer: "PyTorch 2.3.0"}, Findings: []diff.Finding{leak(1, 1000, []snapshot.Frame{train, dynamo}), heap, held, other}}
+	r := &diff.Result{Last: &snapshot.Snapshot{Producer: "PyTorch 2.3.0"}, Findings: []diff.Finding{leak(1, 1000, []snapshot.Frame{train, dynamo}), heap, held, other, unasked}}
 	baseline.NameCauses(r, known)
-	for i, want := range []string{"host-only", "host-only", "", "graph-retained"} {
+	for i, want := range []string{"host-only", "host-only", "", "graph-retained", ""} {
 		if got := r.Findings[i].Cause; (got == nil) != (want == "") || got != nil && got.ID != want {
 			t.Errorf("finding %d: %v, want %q", i, got, want)
 		}

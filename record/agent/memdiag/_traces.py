@@ -94,6 +94,12 @@ def programs_own(stack):
     return next((i for i, (f, _) in enumerate(stack) if is_programs_file(f) and f != "<string>"), None)
 
 
+def programs_line(stack):
+    """The innermost frame of the program's; None where there is none."""
+    own = programs_own(stack)
+    return None if own is None else stack[own]
+
+
 def shortened(stack):
     """A stack without what libraries do far below the program's innermost line; as it is where it is not deep."""
     if len(stack) <= TORCH_DEPTH:

@@ -24,7 +24,7 @@ from ._objects import of_other_types
 from ._places import CONTAINERS, ITEMS, NAMED, NEW, PARTS, Node, Votes
 from ._roots import Roots, is_programs, named
 from ._samples import base_of, some, some_items, spread, spread_items
-from ._traces import shortened
+from ._traces import programs_line, shortened
 
 # Seconds that walks may cost on top where tracemalloc makes them longer.
 TRACED = 0.3
@@ -188,16 +188,21 @@ class Walk(Roots):
                 asked[stack] += 1
                 if self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
                     found.add(stack)
-        return found | self.arrays(stacks - found)  # at last: what it makes is young, too
+        return found | self.arrays(stacks - found, until)  # at last: what it makes is young, too
 
-    def arrays(self, stacks):
+    def arrays(self, stacks, until):
         """Those of lines that were not reached which make arrays: the collector does not know these, but NumPy tells tracemalloc
-        which blocks are an array's."""
-        blocks = collections.Counter(stack for domain, _, stack, _ in _tracemalloc._get_traces() if domain) if stacks else {}
-        made = collections.Counter()
-        for stack, n in blocks.items():
-            made[shortened(stack)] += n
-        return {stack for stack in stacks if made[stack] >= BIRTHS}
+        which blocks are an array's. Not where something else was reached that the same line of the program's makes, whose C
+        code may have them, nor beside PyTorch, whose tensors may lie in them."""
+        reached = {programs_line(s) for s in self.lines.keys() - stacks}
+        stacks = {s for s in stacks if programs_line(s) not in reached} if not self.torch and work() < until else ()
+        made, short = collections.Counter(), {}
+        for domain, _, stack, _ in _tracemalloc._get_traces() if stacks else ():
+            if domain:
+                made[id(stack)] += 1
+                short[id(stack)] = stack
+        found = {shortened(short[n]) for n, blocks in made.items() if blocks >= BIRTHS}
+        return found.intersection(stacks)
 
     def push(self, obj, parent, label, kind="", place=None):
         t = type(obj)
@@ -320,6 +325,8 @@ class Walk(Roots):
         elif issubclass(t, (types.ModuleType, types.FrameType)):
             return
         else:
+            if self.ndarray and issubclass(t, self.ndarray):
+                self.push(self.ndarray.base.__get__(obj), node, ".base", "attribute")  # a subclass may have its own
             if not self.attributes(obj, node):
                 for v in gc.get_referents(obj):
                     if not issubclass(type(v), (type, types.ModuleType)):
@@ -343,7 +350,7 @@ class Walk(Roots):
         if room and type(own(obj, d).get(room)) is int:
             node.bound = max(0, own(obj, d)[room])
         self.push_all(own(obj, d), node)
-        any_ = d is not None
+        any_ = bool(own(obj, d))
         for name, member in slots:
             try:
                 self.push(member.__get__(obj), node, "." + name, "attribute")
