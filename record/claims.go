@@ -31,7 +31,7 @@ func (c claims) of(pid int, started int64) (steps, records bool) {
 }
 
 // claimList are the claims that the run's folder has. A folder that a thousand ranks share has tens of thousands of names, and is listed for
-// each of them: that takes one part in listShare of the time at most.
+// each of them: that takes one part in listShare of the time at most, but the first claim is found within firstClaim.
 type claimList struct {
 	claims claims
 	any    bool                // there is one, if it cannot be read
@@ -39,7 +39,7 @@ type claimList struct {
 	due    time.Time           // when the folder is listed again
 }
 
-const listShare = 50
+const listShare, firstClaim = 50, 5 * time.Second
 
 // claimant is what a claim tells.
 type claimant struct {
@@ -79,7 +79,15 @@ func (l *claimList) look(dir string) {
 		l.claims[c.pid] = append(l.claims[c.pid], claimed{c.started, steps == name})
 	}
 	now := time.Now()
-	l.due = now.Add(listShare * now.Sub(begun))
+	l.due = now.Add(l.rest(now.Sub(begun)))
+}
+
+// rest is the time to the next listing, by how long one took.
+func (l *claimList) rest(took time.Duration) time.Duration {
+	if !l.any {
+		return min(listShare*took, firstClaim) // host snapshots are written until then
+	}
+	return listShare * took
 }
 
 func readClaim(path string) (c claimant, ok bool) {

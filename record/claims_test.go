@@ -56,6 +56,31 @@ func TestAChildsClaimTakesNoSnapshotsBack(t *testing.T) {
 	}
 }
 
+// TestTheEndListsClaims: a short command ends before they are due again where a folder is slow.
+func TestTheEndListsClaims(t *testing.T) {
+	out, err := rundir.Create(filepath.Join(t.TempDir(), "run"), snapshot.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out.Dir(), ".claim_tick"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{dir: out.Dir(), tree: newTree(os.Getpid(), ""), snapshots: newClock(out, 0, hostSnapshotEvery), cancel: func() {}}
+	h.claims.due = time.Now().Add(time.Hour)
+	if h.stop(); h.snapshots != nil {
+		t.Error("the host's snapshots stay beside the agent's")
+	}
+}
+
+// TestTheFirstClaimIsFoundSoon where one listing takes a second.
+func TestTheFirstClaimIsFoundSoon(t *testing.T) {
+	for found, want := range map[bool]time.Duration{false: firstClaim, true: listShare * time.Second} {
+		if l := (&claimList{any: found}); l.rest(time.Second) != want {
+			t.Errorf("found one: %v; listed again after %v", found, l.rest(time.Second))
+		}
+	}
+}
+
 // TestClaimsAreListedInAFiftiethOfTheTime: the folder of a thousand ranks is listed for each of them.
 func TestClaimsAreListedInAFiftiethOfTheTime(t *testing.T) {
 	dir := t.TempDir()

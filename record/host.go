@@ -112,6 +112,7 @@ func hidesProcesses() bool {
 func (h *host) stop() (notes []string) {
 	h.cancel()
 	h.done.Wait()
+	h.claims.due = time.Time{} // no later listing finds a claim
 	h.giveWay()
 	if h.failed != nil && h.deaths.before == nil {
 		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
