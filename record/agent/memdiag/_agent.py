@@ -288,6 +288,8 @@ class Agent(Due, Ranks, Child, Kept, Report):
 
     def tick(self, forced=False):
         """Time passed without a step, or somebody asked for a snapshot. Called guarded."""
+        if forced:
+            self.marked.asked = self.step
         if not forced and "torch" in sys.modules and self.torch.module is None:
             return  # it is being imported
         if self.jax.locked():

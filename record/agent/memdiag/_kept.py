@@ -116,5 +116,11 @@ class Kept:
             self.remove(name)
         self.written = []
 
+    def drop_after(self, step):
+        """Takes back what this process has written of later steps."""
+        for entry in [w for w in self.written if isinstance(w[0], int) and w[0] > step]:
+            self.remove(entry[1])
+            self.written.remove(entry)
+
     def write(self, name, text):
         _files.write(self.dir, name, text)
