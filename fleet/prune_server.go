@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,7 +87,8 @@ func (m Month) Before(now time.Time, keep time.Duration) bool {
 }
 
 // DropMonths deletes months on each of the servers. The table runs is the first on all: rows of a run that is not there count
-// nowhere, so that a deletion that was cut off leaves no half of a run, and can be repeated.
+// nowhere, so that a deletion that was cut off leaves no half of a run, and can be repeated. Of a cluster that was named in part, the
+// months stay on the other servers: a PartError says so.
 func DropMonths(ctx context.Context, a *clickhouse.Address, months []Month) error {
 	var servers []*server
 	for _, one := range a.Each() {
@@ -111,5 +113,21 @@ func DropMonths(ctx context.Context, a *clickhouse.Address, months []Month) erro
 			}
 		}
 	}
-	return nil
+	return servers[0].checkDropped(months)
+}
+
+// checkDropped asks all servers of a cluster whether runs of months are left.
+func (s *server) checkDropped(months []Month) error {
+	if s.cluster == "" || len(months) == 0 {
+		return nil
+	}
+	var numbers []string
+	for _, m := range months {
+		numbers = append(numbers, strconv.FormatInt(m.Number, 10))
+	}
+	left, err := s.count(s.table("runs") + " WHERE month IN (" + strings.Join(numbers, ", ") + ")")
+	if err == nil && left > 0 {
+		err = &PartError{s.cluster, "that still has runs of these months"}
+	}
+	return err
 }

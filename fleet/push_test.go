@@ -238,9 +238,22 @@ func TestThreeShardsAnswerAsTheFolderThoughOneDies(t *testing.T) {
 	answersAsTheFolder(t, dir, a)
 	prunedAsTheFolder(t, dir, all, 17)
 
+	// April has one run, which another shard does not delete.
+	months, err := Months(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of = slices.IndexFunc(servers, func(s *clickhouseServer) bool { return s.rows("runs") == 1 })
+	if err := DropMonths(t.Context(), all.Each()[(of+1)%3], months); !errors.As(err, &part) {
+		t.Errorf("months on a shard that was not named: %v", err)
+	}
+	if err := DropMonths(t.Context(), all, months); err != nil {
+		t.Error(err)
+	}
+
 	// While a shard is down there is no answer in place of half of one.
 	c.victim.kill()
-	_, err := OpenServer(t.Context(), a)
+	_, err = OpenServer(t.Context(), a)
 	if said := (*clickhouse.Error)(nil); !errors.As(err, &said) || said.Hint() == "" {
 		t.Errorf("a shard is down: %v", err)
 	}

@@ -119,7 +119,7 @@ func InitServer(ctx context.Context, a *clickhouse.Address) error {
 	for _, s := range made { // which asks all of its cluster
 		if _, err := s.count(s.table("runs")); err != nil {
 			if clickhouse.Missing(err) {
-				return &PartError{a.Cluster}
+				return &PartError{a.Cluster, "without the tables"}
 			}
 			return err
 		}
@@ -133,10 +133,10 @@ func InitServer(ctx context.Context, a *clickhouse.Address) error {
 }
 
 // PartError says that not all servers of a cluster were named.
-type PartError struct{ Cluster string }
+type PartError struct{ Cluster, Server string } // Server is what one is known by that was not
 
 func (e *PartError) Error() string {
-	return fmt.Sprintf("cluster %s has a server without the tables", e.Cluster)
+	return fmt.Sprintf("cluster %s has a server %s", e.Cluster, e.Server)
 }
 
 // Hint is the way out.
