@@ -128,7 +128,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 		}
 		r.Findings = append(r.Findings, r.finding(c, head))
 	}
-	r.step(listsGroup, r.joinLists)
+	r.step(listsGroup, func() { r.putNumbersBehind(); r.joinLists() })
 	r.step(linesGroup, r.joinLines)
 	r.step(besideGroup, func() { r.holdBeside(); r.joinLists(); r.joinCalls(tree); r.holdSegments() })
 	r.step(heldGroup, func() { r.joinHeld(tree) })

@@ -46,13 +46,13 @@ func TestNumbersOfAGraphInAListAreOfItsLeak(t *testing.T) {
 		r, err := Analyze(program{
 			{stack: "init:1 main:2"},
 			{stack: "step:31 main:45", every: 1, size: 64 * snapshot.KiB, holder: "__main__.errors"},
-			{stack: "", every: 3, size: 8, holder: holder},
+			{stack: "", every: 3, size: 8, holder: holder, kind: "graph"},
 		}.run(100, 10), ByTrend)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Leaks() != want {
-			t.Errorf("%d leaks, want %d", r.Leaks(), want)
+		if f := r.Findings[0]; r.Leaks() != want || len(f.Rows) != 1 || f.Cause == nil || f.Cause.ID == "graph-retained" {
+			t.Errorf("%d leaks, want %d; the first has %d rows, and the cause %+v", r.Leaks(), want, len(f.Rows), f.Cause)
 		}
 	}
 }

@@ -20,11 +20,27 @@ func (r *Result) joinLists() {
 		if onLanguageHeap(lead.Rows) && sameOrWithin(lead, f) {
 			return true
 		}
-		if f.Headline < 0 && lead.Headline >= 0 && sameList(lead, f) && muchMore*f.Growth().Bytes <= lead.Growth().Bytes {
-			return true // the numbers that a graph has beside tensors
-		}
 		return lead.Shape == f.Shape && sameList(lead, f) && (r.inStep(lead.Rows[0], f.Rows[0]) || inEachItem(lead, f))
 	})
+}
+
+// putNumbersBehind puts the numbers without a stack that the graph of a leak's tensors has behind these: of what leaks they tell nothing.
+func (r *Result) putNumbersBehind() {
+	var kept []Finding
+	for _, f := range r.Findings {
+		at := -1
+		if f.Verdict == Leak && f.Headline < 0 {
+			at = slices.IndexFunc(kept, func(lead Finding) bool {
+				return lead.Verdict == Leak && lead.Headline >= 0 && lead.Against == nil && sameList(&lead, &f) && muchMore*f.Growth().Bytes <= lead.Growth().Bytes
+			})
+		}
+		if at < 0 {
+			kept = append(kept, f)
+			continue
+		}
+		r.putBehind(&kept[at], f.Rows, f.Rate)
+	}
+	r.Findings = kept
 }
 
 // joinLeaks joins leaks that something holds and that are alike.
