@@ -128,15 +128,15 @@ if __name__ == "__main__":
 	}
 }
 
-// TestAChildThatMarksStepsIsRecordedByThem: it is the run where its parent marks none, and recorded beside that else.
+// TestAChildThatMarksStepsIsRecordedByThem: it is the run where its parent marks none, and recorded beside that else. A parent that
+// marks steps after the child has taken over was not recorded, and a leak of its own on a GPU passed.
 func TestAChildThatMarksStepsIsRecordedByThem(t *testing.T) {
 	t.Parallel()
 	path := script(t, `
-import multiprocessing, sys, time
-from memdiag import mark
+import memdiag, multiprocessing, sys, time
 def work():
     for i in range(100):
-        mark(step=i + 1)
+        memdiag.mark(step=i + 1)
         time.sleep(0.01)
 if __name__ == "__main__":
     child = multiprocessing.get_context("fork").Process(target=work, name="trainer")
@@ -144,8 +144,12 @@ if __name__ == "__main__":
     if sys.argv[1] == "both":
         work()
     child.join()
+    if sys.argv[1] == "after":
+        while not memdiag._running.stopped:  # it sees at a look that the child has taken over
+            time.sleep(0.01)
+        work()
 `)
-	for how, children := range map[string]int{"alone": 0, "both": 1} {
+	for how, children := range map[string]int{"alone": 0, "both": 1, "after": 1} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			r := runOf(t, record.Options{}, python(t), path, how)

@@ -354,7 +354,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             return
         kind = "tick" if step is None else "step"
         first = kind not in self.owner
-        if not self.owns(kind) and kind == "tick" and not self.child and not self.gone:
+        if not self.owns(kind) and kind == "tick" and not self.child:
             self.sleep()
             return
         if not self.owner[kind] and not self.beside():

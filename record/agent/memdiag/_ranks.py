@@ -84,8 +84,9 @@ class Ranks:
         return ".claim_%s%s" % (kind, self.suffix())
 
     def beside(self):
-        """Whether this process is recorded beside the one of its rank: a loader's worker, one of a pool."""
-        if not self.number and not self.gone and not helps():
+        """Whether this process is recorded beside the one of its rank: a loader's worker, one of a pool, or one that trains after
+        another has taken over from it."""
+        if not self.number and (self.step or not self.gone) and not helps():
             path = _claims.beside(self.dir, self.since_begin())
             while path is not None and not _claims.claim(path):  # another was faster
                 path = _claims.beside(self.dir, self.since_begin())
