@@ -12,7 +12,7 @@ from memdiag import _agent, _heap, _peaks
 peak = {0: 100, 1: 7}
 gpu = types.SimpleNamespace(name="cuda", count=lambda: 2, stats=lambda i: {"allocated_bytes": {"all": {"peak": peak[i]}}})
 notes = {}
-agent = types.SimpleNamespace(phase="", step=0, stopped=False, number=0, owner={"step": True}, dir=tempfile.mkdtemp(), suffix=lambda: "", notes=notes,
+agent = types.SimpleNamespace(marked=types.SimpleNamespace(number=lambda agent, step: step), phase="", step=0, stopped=False, number=0, owner={"step": True}, dir=tempfile.mkdtemp(), suffix=lambda: "", notes=notes,
     note=lambda text: notes.setdefault(text, 1), elapsed=lambda: 100, happened=lambda event: None, boundary=lambda step: None,
     ceased=types.SimpleNamespace(end=lambda: None), measure=lambda *size: peaks.told(*size), torch=types.SimpleNamespace(cuda=types.SimpleNamespace(recording=True, gpu=gpu)))
 peaks = agent.peaks = _peaks.Peaks(agent)
