@@ -293,7 +293,7 @@ class Heap:
             rows = [r for r in rows if r[2] and not self.handles(*r, steps) and not self.tensors(*r, tensors)]
         self.tell(snapshot, rows)
         if windows.number:
-            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): its growth is counted exactly, and divided among lines as the windows saw it" % (
+            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): its growth is counted, and divided among lines as the windows saw it" % (
                 100 * windows.spent / max(0.001, windows.elapsed())))
 
     def tell(self, snapshot, rows):
