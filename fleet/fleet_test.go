@@ -224,6 +224,51 @@ func TestATableThatIsCutShortIsNamedAndReplaced(t *testing.T) {
 	}
 }
 
+func TestTheDamageOfAMergedFolderIsInNoOtherRunsWay(t *testing.T) {
+	for _, table := range []string{"findings", "runs"} {
+		dir := filepath.Join(t.TempDir(), "fleet")
+		added(t, dir, two...)
+		if _, err := Compact(dir, epoch); err != nil {
+			t.Fatal(err)
+		}
+		folder := opened(t, dir).Parts[0].dir
+		if err := os.Truncate(filepath.Join(folder, table+ending), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range two { // which repairs it, but for the table of runs
+			run.added = epoch.Add(48 * time.Hour)
+			added(t, dir, run)
+		}
+		if table == "runs" {
+			if err := os.RemoveAll(folder); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := summary(t, opened(t, dir)); got != ofTwo {
+			t.Errorf("%s: after they were added again\n%s", table, got)
+		}
+		if _, err := Compact(dir, epoch); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+	}
+}
+
+func TestARunThatIsAddedAgainWithoutItsCommitKeepsIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	run := two[0]
+	added(t, dir, run)
+	if _, err := Compact(dir, epoch); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ commit, want string }{{"", "c1"}, {"c9", "c9"}} {
+		run.commit = c.commit
+		added(t, dir, run)
+		if runs := opened(t, dir).Runs(); len(runs) != 1 || runs[0].Commit != c.want {
+			t.Errorf("%+v, want %s", runs, c.want)
+		}
+	}
+}
+
 // A merge reads a run, which is then added anew: the merge must not remove what it has not read.
 func TestWhatWasReplacedMeanwhileIsNotRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")

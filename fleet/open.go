@@ -63,9 +63,11 @@ func openStore(dir, run string) (*Store, error) {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				return nil // the next round has what came in its place
-			case run != "" && p.Name == run && errors.As(err, new(*parquet.FormatError)):
+			case run != "" && errors.As(err, new(*parquet.FormatError)):
 				p.was, _ = os.Stat(p.dir)
-				p.Runs = []Run{{ID: run}} // it is damaged, and about to be replaced
+				if p.Name == run {
+					p.Runs = []Run{{ID: run}} // it is damaged, and about to be replaced
+				} // else it is a merged one, for whose damage no other run is refused
 				return nil
 			}
 			return err

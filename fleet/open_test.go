@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/memdiag/memdiag/fleet/parquet"
@@ -121,5 +122,19 @@ func TestARunThatIsCopiedFileByFileIsThereWholeOrAnError(t *testing.T) {
 	}
 	if got := summary(t, opened(t, to)); got != ofTwo {
 		t.Errorf("got\n%s\nwant\n%s", got, ofTwo)
+	}
+}
+
+func TestAPipeInAFleetIsNotWaitedFor(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	added(t, dir, two[0])
+	for _, path := range []string{opened(t, dir).Parts[0].file("runs"), filepath.Join(dir, markName)} {
+		remove(t, path)
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenStore(dir); err == nil {
+			t.Errorf("%s was read", path)
+		}
 	}
 }

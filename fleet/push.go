@@ -135,9 +135,10 @@ func AddToServer(ctx context.Context, a *clickhouse.Address, t Tables) error {
 		return err
 	}
 	row, last := t["runs"].Columns, int64(0)
-	query := fmt.Sprintf("SELECT max(push) FROM %s WHERE run = %s", s.table("runs"), clickhouse.Text(row[0].Texts[0]))
-	err = s.db.Select(ctx, query, []parquet.Kind{parquet.Int}, func(v []*parquet.Values, _ int) error {
+	query := fmt.Sprintf("SELECT max(push), argMax(commit, push) FROM %s WHERE run = %s", s.table("runs"), clickhouse.Text(row[0].Texts[0]))
+	err = s.db.Select(ctx, query, []parquet.Kind{parquet.Int, parquet.Text}, func(v []*parquet.Values, _ int) error {
 		last = v[0].Int(0)
+		t.keepCommit(v[1].Text(0))
 		return nil
 	})
 	if err != nil {

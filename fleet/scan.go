@@ -256,6 +256,9 @@ func readParts(parts []*Part, without string) (Tables, error) {
 			columns = append(columns, c.Name)
 		}
 		for _, p := range parts {
+			if len(p.Runs) == 0 {
+				continue
+			}
 			err := p.scan(Schema[i].Name, columns, anyRun, func(b *Batch) error {
 				skip := p.skip(b)
 				for row := range b.Rows {

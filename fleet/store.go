@@ -157,7 +157,7 @@ func Init(dir string) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), tempStem) && e.Name() != markName {
-			return fmt.Errorf("%s: it has files and is no fleet; a fleet needs a folder of its own", dir)
+			return &fs.PathError{Op: "init", Path: dir, Err: errors.New("it has files and is no fleet; a fleet needs a folder of its own")}
 		}
 	}
 	temporary := filepath.Join(dir, tempStem+rand.Text())
@@ -174,10 +174,15 @@ func checkMark(dir string) error {
 	if err := CheckName(dir); err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(dir, markName))
-	if errors.Is(err, fs.ErrNotExist) {
+	mark := filepath.Join(dir, markName)
+	info, err := os.Stat(mark)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for its writer
 		return &NoFleetError{dir}
 	}
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(mark)
 	if err != nil {
 		return err
 	}
@@ -226,6 +231,14 @@ func began(started, added int64) time.Time {
 	return time.UnixMicro(started).UTC()
 }
 
+// keepCommit gives a run that is added again the commit that it had, if this time none is known: who adds it again
+// by hand need not know what CI knew.
+func (t Tables) keepCommit(before string) {
+	if commit := &t["runs"].Columns[10].Texts[0]; *commit == "" {
+		*commit = before
+	}
+}
+
 // Add stores the tables of one run in the place of what the fleet has of it. The run is there whole
 // or not at all, whatever happens; of two that add it at once the later one counts.
 func Add(dir string, t Tables) error {
@@ -236,6 +249,13 @@ func Add(dir string, t Tables) error {
 	s, err := openStore(dir, id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else another process is replacing it, too
 		return err
+	}
+	if s != nil {
+		for _, before := range s.Runs() {
+			if before.ID == id {
+				t.keepCommit(before.Commit)
+			}
+		}
 	}
 	temporary, err := writePart(dir, t)
 	if err != nil {
@@ -293,6 +313,9 @@ func (s *Store) forget(id, place string) error {
 		rest, err := readParts([]*Part{p}, id)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another process has merged it; what was added last counts
+		}
+		if errors.As(err, new(*parquet.FormatError)) {
+			continue // its other runs cannot be kept without their files
 		}
 		if err != nil {
 			return err

@@ -44,12 +44,15 @@ var dialects = map[Engine]dialect{
 	},
 }
 
+// literally is how a pattern of DuckDB's names a folder that has signs of patterns in its name.
+var literally = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
+
 // WriteViews writes SQL that makes a view of each table. A run that is in two folders for a moment, while another process merges them,
 // counts once.
 func WriteViews(w io.Writer, dir string, engine Engine) error {
 	d := dialects[engine]
 	files := func(table string) string {
-		pattern := filepath.Join(dir, "[0-9]*", "*", table+ending)
+		pattern := filepath.Join(literally.Replace(dir), "[0-9]*", "*", table+ending)
 		if engine == ClickHouse { // whose patterns have no brackets
 			pattern = filepath.Join(dir, "{0..9}*", "*", table+ending)
 			pattern = strings.ReplaceAll(pattern, `\`, `\\`)

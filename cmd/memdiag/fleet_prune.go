@@ -113,9 +113,9 @@ func (f *fleetFolder) prune(p *pruning, yes bool) error {
 	}
 	err := f.env.result("", false, func(w io.Writer) error {
 		for _, old := range p.periods {
-			fmt.Fprintf(w, "%s  %d runs  %s\n", old.name, old.runs, snapshot.Bytes(old.bytes))
+			fmt.Fprintf(w, "%s  %s  %s\n", old.name, counted(old.runs, "run"), snapshot.Bytes(old.bytes))
 		}
-		_, err := fmt.Fprintf(w, "%d of %d runs, %s of %s\n", runs, p.runs, snapshot.Bytes(size), snapshot.Bytes(p.bytes))
+		_, err := fmt.Fprintf(w, "%d of %s, %s of %s\n", runs, counted(p.runs, "run"), snapshot.Bytes(size), snapshot.Bytes(p.bytes))
 		return err
 	})
 	if err != nil || len(p.periods) == 0 {
@@ -128,6 +128,6 @@ func (f *fleetFolder) prune(p *pruning, yes bool) error {
 	if err := p.deleteThem(); err != nil {
 		return err
 	}
-	f.env.talk.say("deleted %d runs, %s", runs, snapshot.Bytes(size))
+	f.env.talk.say("deleted %s, %s", counted(runs, "run"), snapshot.Bytes(size))
 	return nil
 }

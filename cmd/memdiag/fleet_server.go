@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -85,10 +86,17 @@ func (f *fleetFolder) cannotAdd(err error) error {
 	if err == nil {
 		return nil
 	}
-	if err = fleetError(err); exitCode(err) == exitOwn && !strings.HasPrefix(f.folder(), clickhouse.Scheme) {
+	if err = fleetError(err); (exitCode(err) == exitOwn || ofWriting(err)) && !strings.HasPrefix(f.folder(), clickhouse.Scheme) {
 		err = cannotWrite(f.folder(), err)
 	}
 	return &fleetFault{err}
+}
+
+// ofWriting reports whether an error is of a call that writes: then a missing folder or permission is no bad input.
+func ofWriting(err error) bool {
+	at, path := errors.AsType[*os.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path && at.Op == "mkdir" || link
 }
 
 func toFlag(cmd *cobra.Command, to *string) {

@@ -91,5 +91,5 @@ func (e *FormatError) Error() string {
 
 // Hint is the way out.
 func (e *FormatError) Hint() string {
-	return "the file was cut short, or another program wrote it; add its run again"
+	return "the file was cut short or changed, or another program wrote it; add its run again, or all runs of a folder merged-… and then delete that"
 }

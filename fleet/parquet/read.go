@@ -28,15 +28,18 @@ type File struct {
 
 // Open opens a file and reads its footer.
 func Open(path string) (*File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would wait for its writer
+		return nil, &FormatError{path, 0, "no regular file"}
+	}
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := in.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &FormatError{path, 0, "no regular file"}
-	}
-	if err != nil {
+	if info, err = in.Stat(); err != nil { // another may have taken its place
 		_ = in.Close()
 		return nil, err
 	}

@@ -50,7 +50,7 @@ type chunk struct {
 
 // NewWriter begins a file of columns with these names and kinds.
 func NewWriter(w io.Writer, schema []Column) (*Writer, error) {
-	pack, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	pack, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return nil, err
 	}
