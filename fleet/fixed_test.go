@@ -70,7 +70,7 @@ func TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak(t *testing.T) {
 		added(t, dir, leaking)
 		tables := testRun{id: "aaaaaaaa00000002", commit: "c2", ranks: 1}.tables()
 		c.change(tables)
-		if err := Add(dir, tables); err != nil {
+		if _, err := Add(dir, tables); err != nil {
 			t.Fatal(err)
 		}
 		changes, _, _, err := opened(t, dir).Compare("c1", "c2")

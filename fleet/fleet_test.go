@@ -52,7 +52,7 @@ func (r testRun) tables() Tables {
 func added(t *testing.T, dir string, runs ...testRun) {
 	t.Helper()
 	for _, r := range runs {
-		if err := Add(dir, r.tables()); err != nil {
+		if _, err := Add(dir, r.tables()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestARunInTwoPlacesCountsOnce(t *testing.T) { // while another process merg
 
 func TestWritersAtOnceDoNoHarm(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
-	if err := eachOf(24, func(i int) error { return Add(dir, two[i%2].tables()) }); err != nil {
+	if err := eachOf(24, func(i int) error { return second(Add(dir, two[i%2].tables())) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := summary(t, opened(t, dir)); got != ofTwo {
@@ -269,6 +269,22 @@ func TestARunThatIsAddedAgainWithoutItsCommitKeepsIt(t *testing.T) {
 	}
 }
 
+func TestARunOfWhichThereIsLessIsTold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	run := two[0]
+	for _, c := range []struct {
+		ranks int
+		want  string
+	}{{4, ""}, {4, ""}, {3, "the fleet had 4 ranks of it"}, {5, ""}} {
+		run.ranks = c.ranks
+		tables := run.tables()
+		before, err := Add(dir, tables)
+		if got := tables.Less(before); err != nil || got != c.want {
+			t.Errorf("%d ranks: %q, %v; want %q", c.ranks, got, err, c.want)
+		}
+	}
+}
+
 // A merge reads a run, which is then added anew: the merge must not remove what it has not read.
 func TestWhatWasReplacedMeanwhileIsNotRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
@@ -325,7 +341,7 @@ func TestAFleetOfAnotherVersionIsRefused(t *testing.T) {
 	if err := os.WriteFile(mark, []byte("memdiag fleet, tables of version 2; more\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for name, err := range map[string]error{"open": second(OpenStore(dir)), "add": Add(dir, two[0].tables())} {
+	for name, err := range map[string]error{"open": second(OpenStore(dir)), "add": second(Add(dir, two[0].tables()))} {
 		if !errors.As(err, new(*VersionError)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -339,7 +355,7 @@ func TestAFolderOfSomethingElseIsNoFleet(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(dir, two[0].tables()); err == nil {
+	if _, err := Add(dir, two[0].tables()); err == nil {
 		t.Error("a run was added among other files")
 	}
 	if _, err := OpenStore(dir); !errors.As(err, new(*NoFleetError)) {

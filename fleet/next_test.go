@@ -16,7 +16,7 @@ func TestTheNextToDieGoesByEachRunsClock(t *testing.T) {
 		ranks := tables["ranks"]
 		ranks.Columns[len(ranks.Columns)-2].Ints[0], ranks.Columns[len(ranks.Columns)-1].Ints[0] = step, micros(full)
 		tables["series"].Append(id, 0, 1000, last, "cuda:0", 1, 1, 1)
-		if err := Add(dir, tables); err != nil {
+		if _, err := Add(dir, tables); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestAnswersAreWholeWhileOthersMergeAndAdd(t *testing.T) {
 				if _, err := Compact(dir, epoch); err != nil {
 					t.Error(err)
 				}
-				if err := Add(dir, two[i].tables()); err != nil {
+				if _, err := Add(dir, two[i].tables()); err != nil {
 					t.Error(err)
 				}
 				<-answered

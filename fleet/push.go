@@ -129,30 +129,31 @@ func CheckServer(ctx context.Context, a *clickhouse.Address) error {
 
 // AddToServer stores the tables of one run on a server, in the place of what its fleet has of it. The run counts when all of it is
 // there; of two that add it at once the later one counts.
-func AddToServer(ctx context.Context, a *clickhouse.Address, t Tables) error {
+func AddToServer(ctx context.Context, a *clickhouse.Address, t Tables) (before Earlier, err error) {
 	s, err := openServer(ctx, a)
 	if err != nil {
-		return err
+		return before, err
 	}
 	row, last := t["runs"].Columns, int64(0)
-	query := fmt.Sprintf("SELECT max(push), argMax(commit, push) FROM %s WHERE run = %s", s.table("runs"), clickhouse.Text(row[0].Texts[0]))
-	err = s.db.Select(ctx, query, []parquet.Kind{parquet.Int, parquet.Text}, func(v []*parquet.Values, _ int) error {
+	query := fmt.Sprintf("SELECT max(push), argMax(commit, push), argMax(ranks, push), argMax(steps, push) FROM %s WHERE run = %s", s.table("runs"), clickhouse.Text(row[0].Texts[0]))
+	err = s.db.Select(ctx, query, []parquet.Kind{parquet.Int, parquet.Text, parquet.Int, parquet.Int}, func(v []*parquet.Values, _ int) error {
 		last = v[0].Int(0)
-		t.keepCommit(v[1].Text(0))
+		before = Earlier{v[1].Text(0), v[2].Int(0), v[3].Int(0)}
+		t.keepCommit(before)
 		return nil
 	})
 	if err != nil {
-		return err
+		return before, err
 	}
 	run := newPushing(pushNumber(last), began(row[4].Ints[0], row[3].Ints[0]))
 	for i := range Schema {
 		if name := Schema[i].Name; name != "runs" {
 			if err := s.insertTable(t[name], run); err != nil {
-				return err
+				return before, err
 			}
 		}
 	}
-	return s.insertTable(t["runs"], run)
+	return before, s.insertTable(t["runs"], run)
 }
 
 // insertTable sends all rows of a run's table.

@@ -231,7 +231,7 @@ func TestThreeShardsAnswerAsTheFolderThoughOneDies(t *testing.T) {
 	for i, one := range all.Each() {
 		direct := testRun{id: fmt.Sprintf("eeeeeeee%08d", i), commit: "c2", ranks: 3, prints: []string{"s1-a"}, growth: 7200}
 		added(t, dir, direct)
-		if err := AddToServer(t.Context(), one, direct.tables()); err != nil {
+		if _, err := AddToServer(t.Context(), one, direct.tables()); err != nil {
 			t.Fatal(err)
 		}
 	}

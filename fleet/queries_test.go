@@ -118,7 +118,7 @@ func theQueriesRun(t *testing.T, engine Engine, python string, ask func(*testing
 	added(t, dir, append(two, going)...)
 	series := going.tables()
 	series["series"].Append(going.id, 0, 100, epoch, "cuda:0", 5, 6, 7)
-	if err := Add(dir, series); err != nil {
+	if _, err := Add(dir, series); err != nil {
 		t.Fatal(err)
 	}
 	answers := ask(t, python, views(t, dir, engine), queries)

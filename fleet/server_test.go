@@ -264,7 +264,7 @@ func prunedAsTheFolder(t *testing.T, dir string, a *clickhouse.Address, inMarch 
 	t.Helper()
 	off := testRun{id: "ffffffff00000001", commit: "c2", ranks: 1, started: time.UnixMicro(1).UTC(), added: epoch.Add(41 * 24 * time.Hour)}
 	added(t, dir, off)
-	if err := AddToServer(t.Context(), a, off.tables()); err != nil {
+	if _, err := AddToServer(t.Context(), a, off.tables()); err != nil {
 		t.Fatal(err)
 	}
 	now, keep := epoch.Add(50*24*time.Hour), 20*24*time.Hour
@@ -309,7 +309,7 @@ func many(t *testing.T) (dir string) {
 	tables["functions"].Append(going.id, "update", "train.py")
 	strange := testRun{id: "cccccccc00000001", commit: hostile, ranks: 1, prints: []string{"s1-" + hostile, "s1-a"}, growth: 1 << 40, started: epoch.Add(40 * 24 * time.Hour)}
 	added(t, dir, append(two, strange)...)
-	if err := Add(dir, tables); err != nil {
+	if _, err := Add(dir, tables); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -354,7 +354,7 @@ func TestAServerAnswersAsTheFolder(t *testing.T) {
 				if growth == 7200 {
 					direct.commit = "" // it keeps the one that it has
 				}
-				if err := AddToServer(t.Context(), a, direct.tables()); err != nil {
+				if _, err := AddToServer(t.Context(), a, direct.tables()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -231,45 +231,64 @@ func began(started, added int64) time.Time {
 	return time.UnixMicro(started).UTC()
 }
 
+// Earlier is what a fleet had of a run that is added again.
+type Earlier struct {
+	Commit       string
+	Ranks, Steps int64
+}
+
 // keepCommit gives a run that is added again the commit that it had, if this time none is known: who adds it again
 // by hand need not know what CI knew.
-func (t Tables) keepCommit(before string) {
+func (t Tables) keepCommit(before Earlier) {
 	if commit := &t["runs"].Columns[10].Texts[0]; *commit == "" {
-		*commit = before
+		*commit = before.Commit
 	}
 }
 
-// Add stores the tables of one run in the place of what the fleet has of it. The run is there whole
+// Less says of what a run that replaced an earlier one has less, as a folder does that was copied in part; "" if of nothing.
+func (t Tables) Less(before Earlier) string {
+	ranks, steps := t["runs"].Columns[13].Ints[0], t["runs"].Columns[16].Ints[0]
+	switch {
+	case ranks < before.Ranks:
+		return fmt.Sprintf("the fleet had %s of it", plural(int(before.Ranks), "rank"))
+	case steps < before.Steps:
+		return fmt.Sprintf("the fleet had it up to step %d, now %d", before.Steps, steps)
+	}
+	return ""
+}
+
+// Add stores the tables of one run in the place of what the fleet has of it, and returns what that was. The run is there whole
 // or not at all, whatever happens; of two that add it at once the later one counts.
-func Add(dir string, t Tables) error {
+func Add(dir string, t Tables) (before Earlier, err error) {
 	if err := Init(dir); err != nil {
-		return err
+		return before, err
 	}
 	id := t["runs"].Columns[0].Texts[0]
 	s, err := openStore(dir, id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else another process is replacing it, too
-		return err
+		return before, err
 	}
 	if s != nil {
-		for _, before := range s.Runs() {
-			if before.ID == id {
-				t.keepCommit(before.Commit)
+		for _, r := range s.Runs() {
+			if r.ID == id {
+				before = Earlier{r.Commit, r.Ranks, r.Steps}
 			}
 		}
+		t.keepCommit(before)
 	}
 	temporary, err := writePart(dir, t)
 	if err != nil {
-		return err
+		return before, err
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
 	place := filepath.Join(dir, dayOf(t), id)
 	if err := putInPlace(temporary, place); err != nil {
-		return err
+		return before, err
 	}
 	if s == nil {
-		return nil
+		return before, nil
 	}
-	return s.forget(id, place)
+	return before, s.forget(id, place)
 }
 
 // putInPlace gives a part its name; what had it before goes.

@@ -85,7 +85,7 @@ func rows(dir string, n int) error {
 		}
 		t["runs"].Append(id, fmt.Sprintf("run-%d", i), "/runs/"+id, started.Add(3*time.Hour), started, started.Add(2*time.Hour), "ended", 0, "torchrun train.py", "", fmt.Sprintf("%040x", i/10), "PyTorch 2.15.0", "bench/fleet",
 			ranks, ranks/8, ranks, 1000, 7200., "leak", leaks, 1<<40, growth)
-		if err := fleet.Add(dir, t); err != nil {
+		if _, err := fleet.Add(dir, t); err != nil {
 			return err
 		}
 	}

@@ -158,7 +158,9 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 		}
 	}
 	env.talk.clear()
-	if err := f.store(c.Tables()); err != nil {
+	tables := c.Tables()
+	before, err := f.store(tables)
+	if err != nil {
 		return err
 	}
 	with := ""
@@ -166,6 +168,9 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 		with = fmt.Sprintf(" with %d ranks", judged)
 	}
 	env.talk.say("added %s as %s%s to %s in %s", name, c.ID, with, f.place(), duration(time.Since(began)))
+	if less := tables.Less(before); less != "" {
+		env.talk.say("%s has less than before: %s; if its folder was copied in part, copy it whole and add it again", name, less)
+	}
 	if len(left.ranks) > 0 {
 		return badInput(fmt.Errorf("%s: %w", name, errIncomplete))
 	}
@@ -213,6 +218,9 @@ func (env *environment) addRecorded(ctx context.Context, place, dir string) {
 	err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}})
 	if err != nil && !errors.Is(err, errIncomplete) {
 		env.talk.say("%s was not added to the fleet: %v", dir, err)
+		if !errors.As(err, new(*fleetFault)) { // of a run without snapshots, say, which has none later
+			return
+		}
 		env.talk.next("fleet add --fleet "+f.shellPlace(), dir)
 	}
 }

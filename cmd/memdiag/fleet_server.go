@@ -68,17 +68,17 @@ func (f *fleetFolder) begin() error {
 	return f.cannotAdd(err)
 }
 
-// store adds a run's tables.
-func (f *fleetFolder) store(t fleet.Tables) error {
+// store adds a run's tables, and returns what the fleet had of the run.
+func (f *fleetFolder) store(t fleet.Tables) (before fleet.Earlier, err error) {
 	a, err := f.server("")
 	switch {
 	case err != nil:
 	case a != nil:
-		_, err = awaited(f.env, noNews, func() (bool, error) { return true, fleet.AddToServer(f.ctx, a, t) })
+		before, err = awaited(f.env, noNews, func() (fleet.Earlier, error) { return fleet.AddToServer(f.ctx, a, t) })
 	default:
-		err = fleet.Add(f.folder(), t)
+		before, err = fleet.Add(f.folder(), t)
 	}
-	return f.cannotAdd(err)
+	return before, f.cannotAdd(err)
 }
 
 // cannotAdd is an error of the fleet's own. It is memdiag's unless it has a code already.
