@@ -332,6 +332,10 @@ func TestARunIsStoredUnderItsDayUnlessItsClockWasOff(t *testing.T) {
 		if got := dayOf(tables); got != c.day {
 			t.Errorf("%s: %s, want %s", name, got, c.day)
 		}
+		shown := &Run{Started: c.started, Added: epoch.Add(24 * time.Hour)}
+		if got := dayText(shown.When()); got != c.day {
+			t.Errorf("%s: %s is shown, want %s", name, got, c.day)
+		}
 	}
 }
 
@@ -485,7 +489,7 @@ func TestMeshNumbersRanksAsLaunchersDo(t *testing.T) {
 	if want := []int{0, 0, 0, 0, 0, 1, 1, 0, 3, 7, -1, -1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, bad := range []string{"", "pp", "pp=0", "pp=x", "=3", "pp=4,"} {
+	for _, bad := range []string{"", "pp", "pp=0", "pp=x", "=3", "pp=4,", "pp=2,pp=4"} {
 		if _, err := ParseMesh(bad); err == nil {
 			t.Errorf("%q is a mesh", bad)
 		}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,8 @@ func ParseMesh(text string) (m Mesh, err error) {
 	for _, part := range strings.Split(text, ",") {
 		name, length, ok := strings.Cut(part, "=")
 		n, err := strconv.Atoi(length)
-		if !ok || err != nil || n < 1 || n > 1<<20 || name == "" {
+		twice := slices.ContainsFunc(m, func(a Axis) bool { return a.Name == name })
+		if !ok || err != nil || n < 1 || n > 1<<20 || name == "" || twice {
 			return nil, fmt.Errorf("%q: want axes with their lengths, the last changing fastest, such as pp=4,dp=8,tp=2", text)
 		}
 		m = append(m, Axis{name, n})

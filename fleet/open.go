@@ -116,7 +116,7 @@ func list(dir, run string) ([]*Part, error) {
 	}
 	var parts []*Part
 	for _, d := range days {
-		if !d.IsDir() || !dayName.MatchString(d.Name()) {
+		if !dayName.MatchString(d.Name()) || !isFolder(dir, d) {
 			continue
 		}
 		entries, err := os.ReadDir(filepath.Join(dir, d.Name()))
@@ -124,12 +124,22 @@ func list(dir, run string) ([]*Part, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.IsDir() && partName.MatchString(e.Name()) && (run == "" || e.Name() == run || strings.HasPrefix(e.Name(), merged)) {
+			if partName.MatchString(e.Name()) && isFolder(filepath.Join(dir, d.Name()), e) && (run == "" || e.Name() == run || strings.HasPrefix(e.Name(), merged)) {
 				parts = append(parts, &Part{Day: d.Name(), Name: e.Name(), dir: filepath.Join(dir, d.Name(), e.Name())})
 			}
 		}
 	}
 	return parts, nil
+}
+
+// isFolder reports whether an entry is a folder or a link to one: who moves days to another place leaves a link, and engines of SQL
+// follow it.
+func isFolder(dir string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.IsDir()
+	}
+	info, err := os.Stat(filepath.Join(dir, e.Name()))
+	return err == nil && info.IsDir()
 }
 
 // load reads the part's runs.

@@ -138,3 +138,18 @@ func TestAPipeInAFleetIsNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestADayThatIsALinkToAFolderIsRead(t *testing.T) {
+	dir, elsewhere := filepath.Join(t.TempDir(), "fleet"), filepath.Join(t.TempDir(), "day")
+	added(t, dir, two...)
+	day := filepath.Join(dir, opened(t, dir).Parts[0].Day)
+	if err := errors.Join(os.Rename(day, elsewhere), os.Symlink(elsewhere, day), os.Symlink(day+"x", day+"x")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := summary(t, opened(t, dir)); got != ofTwo {
+			t.Errorf("got\n%s", got)
+		}
+		added(t, dir, two...)
+	}
+}

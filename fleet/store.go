@@ -84,13 +84,8 @@ type Run struct {
 	push int64 // on a server
 }
 
-// When is when a run began, or was added.
-func (r *Run) When() time.Time {
-	if r.Started.IsZero() {
-		return r.Added
-	}
-	return r.Started
-}
+// When is when a run began, or was added: what it is stored under.
+func (r *Run) When() time.Time { return began(micros(r.Started), micros(r.Added)) }
 
 // NoFleetError is a folder that is no fleet.
 type NoFleetError struct{ Dir string }
