@@ -182,7 +182,7 @@ func countsOnce(t *testing.T, engine Engine, python string, ask func(*testing.T,
 func TestHostileNamesStayNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fl'); DROP TABLE x; --*[?]")
 	run := two[0]
-	run.commit = "c'; DROP TABLE runs; --\x1b[31m\n\xff"
+	run.commit = "c';\x1b[31m DROP TABLE runs; --\n\xff"
 	added(t, dir, run)
 	var b strings.Builder
 	if err := WriteRuns(&b, opened(t, dir).Runs()); err != nil {
@@ -191,9 +191,13 @@ func TestHostileNamesStayNames(t *testing.T) {
 	if strings.ContainsAny(b.String(), "\x1b") || strings.Count(b.String(), "\n") != 2 {
 		t.Errorf("%q", b.String())
 	}
+	b.Reset()
+	if err := Page(&b, opened(t, dir), "test", epoch); err != nil || strings.Contains(b.String(), "\x1b") {
+		t.Errorf("%v, a page with an escape sequence in it", err)
+	}
 	python := duckdb(t)
 	got := asked(t, python, views(t, dir, DuckDB), []string{"SELECT commit FROM runs"})
-	if want := "c'; DROP TABLE runs; --\x1b[31m\n�"; got[0][0][0] != want {
+	if want := "c';\x1b[31m DROP TABLE runs; --\n�"; got[0][0][0] != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -57,7 +57,7 @@ func short(commit string) string {
 	if commit == "" {
 		return "-"
 	}
-	return commit[:min(len(commit), 10)]
+	return report.Printable(commit[:min(len(commit), 10)])
 }
 
 func plural(n int, what string) string {
