@@ -10,9 +10,9 @@ import (
 // few is how many times as large a leak is as what comes beside it in the same call and is known from too few windows to be in proportion.
 const few = 10
 
-// joinCalls makes one finding of a leak of objects and of those of which nobody found the holder, where one call of a function of the
-// program's makes them, in proportion: a walk reaches only some of what an object of a library's consists of. Not so where they
-// take many times as much: then something else may hold them.
+// joinCalls joins a leak of objects whose holder is known with those without a holder, if one call of the program's function makes
+// both and they grow in proportion: a walk reaches only some parts of a library's object. What takes many times as much stays
+// apart: something else may hold it.
 func (r *Result) joinCalls(tree *callTree) {
 	joined := make(map[int]bool)
 	for i := range r.Findings {

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// TestWhatOneCallMakesIsOneLeak: engines of SQLAlchemy's that a dictionary kept were four leaks, of which one had a holder.
+// TestWhatOneCallMakesIsOneLeak: SQLAlchemy engines in a dictionary were four leaks, and one of them had a holder.
 func TestWhatOneCallMakesIsOneLeak(t *testing.T) {
 	for _, c := range []struct {
 		name, stack, holder string

@@ -121,8 +121,8 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 	}
 	all := d
 	bent := all.fitTo(inputs, peaks)
-	// A peak is the highest of several moments, each of which follows the size on a line: for small inputs it may be that of the
-	// optimizer's step, which no input changes. So the line of the larger ones counts.
+	// The peak of small inputs may be the optimizer's step, which no input changes. Then the peaks bend, and the line of the larger
+	// inputs counts.
 	for less := max(1, (len(inputs)-fewestSizes)/cuts); bent && len(inputs) >= fewestSizes+less; {
 		inputs, peaks = inputs[less:], peaks[less:]
 		d.Fitted, d.Smallest = len(inputs), inputs[0]

@@ -1,5 +1,5 @@
-// Command ranks writes a run of many ranks for measurements: five snapshots of each, or as many as a third argument says, of a
-// training of 200 steps that holds 40 call sites, of which one leaks on every tenth rank.
+// Command ranks writes a run of many ranks for measurements: five snapshots of each, or as many as a third argument says. The
+// training has 200 steps and 40 call sites; one of these leaks on every tenth rank.
 //
 //	go run ./bench/ranks DIR 1000 32
 package main

@@ -212,7 +212,7 @@ func (l *LibraryLeak) in(f *diff.Finding) string {
 
 func unheld(f *diff.Finding) bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
 
-// NameCauses gives leaks without a cause that of a known leak that they show, or else may show.
+// NameCauses names the cause of leaks that have none, by a known leak: first one that they show, else one that they may show.
 func NameCauses(r *diff.Result, known []LibraryLeak) {
 	for _, sure := range []string{leaksHere, mayLeakHere, mayBeThis} {
 		for i := range known {
