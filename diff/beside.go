@@ -12,7 +12,7 @@ import (
 func (r *Result) holdBeside() {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Verdict != Leak || !unheld(f) || f.Headline < 0 || !onLanguageHeap(f.Rows) {
+		if f.Verdict != Leak || !f.Unheld() || f.Headline < 0 || !onLanguageHeap(f.Rows) {
 			continue
 		}
 		held := r.heldBytes(f.Rows)
@@ -22,7 +22,7 @@ func (r *Result) holdBeside() {
 			if h == nil || h.Items == 0 || h.Bound > 0 || !slices.Contains([]string{"list", "dict", "set", "deque"}, h.Kind) || row.On() != f.Rows[0].On() {
 				continue
 			}
-			if unheld(f) || len(h.Path) < len(f.Holder.Path) { // the nearest to a name of the program's
+			if f.Unheld() || len(h.Path) < len(f.Holder.Path) { // the nearest to a name of the program's
 				if comesThrough(row, f.Rows[0].Frames[f.Headline:]) && r.longerWith(h, held) {
 					f.Holder = h
 				}

@@ -17,14 +17,14 @@ func (r *Result) joinCalls(tree *callTree) {
 	joined := make(map[int]bool)
 	for i := range r.Findings {
 		held := &r.Findings[i]
-		if !r.ofObjects(held) || unheld(held) || !gathers(held.Holder) {
+		if !r.ofObjects(held) || held.Unheld() || !gathers(held.Holder) {
 			continue
 		}
 		known, size := r.bytesOf(held), held.Growth().Bytes
 		n := len(held.Rows)
 		for k := range r.Findings {
 			f := &r.Findings[k]
-			if r.ofObjects(f) && unheld(f) && !joined[k] && f.Growth().Bytes <= mostTaken*size && inOneCall(held.Rows[:n], f) && (few*f.Growth().Bytes <= size || r.proportional(known, r.bytesOf(f))) {
+			if r.ofObjects(f) && f.Unheld() && !joined[k] && f.Growth().Bytes <= mostTaken*size && inOneCall(held.Rows[:n], f) && (few*f.Growth().Bytes <= size || r.proportional(known, r.bytesOf(f))) {
 				held.Rows = append(held.Rows, f.Rows...)
 				joined[k] = true
 			}

@@ -50,7 +50,7 @@ func (c *Child) standsBefore(other *Child) bool {
 // held reports whether a holder is known of the child's largest leak.
 func (c *Child) held() bool {
 	i := slices.IndexFunc(c.Result.Findings, func(f Finding) bool { return f.Verdict == Leak })
-	return i >= 0 && !unheld(&c.Result.Findings[i])
+	return i >= 0 && !c.Result.Findings[i].Unheld()
 }
 
 // judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each

@@ -155,7 +155,7 @@ func (r *Result) joinLines() {
 		}
 		lead := &kept[at]
 		lead.Rows = append(lead.Rows, f.Rows...)
-		if unheld(lead) {
+		if lead.Unheld() {
 			lead.Holder = f.Holder
 		}
 		r.measure(lead)
@@ -174,7 +174,7 @@ func sameLine(a, b *Finding) bool {
 	if len(x) == 0 || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
 		return false
 	}
-	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (unheld(a) || unheld(b))
+	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (a.Unheld() || b.Unheld())
 }
 
 // sameElement reports whether fields of one object in a container hold the blocks of two findings: of an object in each of its
@@ -187,8 +187,8 @@ func sameElement(a, b *Finding) bool {
 	return strings.Contains(of, "[") && of == object(b.Holder.Path)
 }
 
-// unheld reports whether nobody found what holds a finding's blocks.
-func unheld(f *Finding) bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
+// Unheld reports whether nobody found what holds a finding's blocks.
+func (f *Finding) Unheld() bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
 
 // muchMore is how many times as large a leak is as what comes beside it.
 const muchMore = 100
@@ -196,7 +196,7 @@ const muchMore = 100
 // besideLeak reports whether a finding of objects that nothing was found to hold is little, and comes in step with a leak on
 // the same heap, or in the same call: some windows see little of it.
 func (r *Result) besideLeak(leak, f *Finding) bool {
-	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && unheld(f) && muchMore*f.Growth().Bytes <= leak.Growth().Bytes &&
+	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && f.Unheld() && muchMore*f.Growth().Bytes <= leak.Growth().Bytes &&
 		(r.inStep(leak.Rows[0], f.Rows[0]) || f.Headline >= 0 && inOneCall(leak.Rows, f))
 }
 

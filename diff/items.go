@@ -160,7 +160,7 @@ func (r *Result) inHolders(rows []Row) {
 func (r *Result) nameContainers(rows []Row) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Verdict != Leak || !onLanguageHeap(f.Rows) || !unheld(f) || f.Headline < 0 {
+		if f.Verdict != Leak || !onLanguageHeap(f.Rows) || !f.Unheld() || f.Headline < 0 {
 			continue
 		}
 		var found []*snapshot.Holder
@@ -219,7 +219,7 @@ func (r *Result) nameNative() {
 	}
 	f := &r.Findings[at]
 	_, rest := r.Series.Unrecorded()
-	if onLanguageHeap(f.Rows) && unheld(f) && f.Rate.Unit == e.Rate.Unit && r.proportional(r.bytesOf(f), rest) {
+	if onLanguageHeap(f.Rows) && f.Unheld() && f.Rate.Unit == e.Rate.Unit && r.proportional(r.bytesOf(f), rest) {
 		f.native = true
 		f.Reasons = append(f.Reasons, fmt.Sprintf("the process's own memory grows in proportion, by another %s a %s: native code that this line calls may hold both",
 			snapshot.FormatBytes(e.Rate.Bytes.Value), e.Rate.Unit))

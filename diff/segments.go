@@ -19,7 +19,7 @@ func (r *Result) holdSegments() {
 		held := r.heldBytes(f.Rows)
 		for k := range r.Rows {
 			row := &r.Rows[k]
-			if !unheld(f) || !madeWith(f, row) {
+			if !f.Unheld() || !madeWith(f, row) {
 				continue
 			}
 			if h := r.keeper(row); h != nil && h.Items > 0 && r.longerWith(h, held) {
@@ -30,7 +30,7 @@ func (r *Result) holdSegments() {
 	behind := make(map[*Row]bool)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Verdict != Leak || !ofSegments(f) || f.Headline < 0 || unheld(f) {
+		if f.Verdict != Leak || !ofSegments(f) || f.Headline < 0 || f.Unheld() {
 			continue
 		}
 		for k := range r.Findings {

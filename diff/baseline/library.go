@@ -204,13 +204,11 @@ func (l *LibraryLeak) in(f *diff.Finding) string {
 		return leaksHere
 	case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
 		return mayLeakHere
-	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && unheld(f):
+	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && f.Unheld():
 		return mayBeThis // extensions have no frames
 	}
 	return ""
 }
-
-func unheld(f *diff.Finding) bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
 
 // NameCauses names the cause of leaks that have none, by a known leak: first one that they show, else one that they may show.
 func NameCauses(r *diff.Result, known []LibraryLeak) {
