@@ -8,3 +8,5 @@ import (
 )
 
 func lock(*os.File) error { return errors.ErrUnsupported }
+
+func lockShared(*os.File) error { return errors.ErrUnsupported }

@@ -12,3 +12,8 @@ import (
 func lock(f *os.File) error {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor is small
 }
+
+// lockShared takes a file's lock beside others that share it, and waits for one that has it alone.
+func lockShared(f *os.File) error {
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH) //nolint:gosec // a descriptor is small
+}

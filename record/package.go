@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -25,6 +26,7 @@ func PythonPackage() fs.FS {
 // Package unpacks memdiag's Python package, with mark and the plugin for pytest, below
 // dir, which it makes, and returns the folder for PYTHONPATH. The folder is named by
 // what is in it; one that is there is used if it holds just that, and recreated if not.
+// Folders of other versions that nobody uses any more are removed.
 func Package(dir string) (string, error) {
 	files := PythonPackage()
 	sum := xxhash.New()
@@ -39,17 +41,21 @@ func Package(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(dir, fmt.Sprintf("python-%016x", sum.Sum64()))
+	folder := filepath.Join(dir, fmt.Sprintf("%s%016x", unpackedPrefix, sum.Sum64()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || ofOthers(info) {
 		return "", cmp.Or(err, fmt.Errorf("%s: other users may write there, and could have Python run their code", dir))
 	}
+	defer prune(dir, folder, time.Now())
+	defer shareUse(folder)() // nobody removes it before it is known to be used
 	if info, err := os.Lstat(folder); err == nil && !ofOthers(info) && sameFiles(filepath.Join(folder, "memdiag"), files) {
+		now := time.Now()
+		_ = os.Chtimes(folder, now, now) // where it may not be written, it is not pruned either
 		return folder, nil
 	}
-	whole, err := os.MkdirTemp(dir, "unpacking-")
+	whole, err := os.MkdirTemp(dir, unpackingPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -57,12 +63,15 @@ func Package(dir string) (string, error) {
 	if err := copyAgent(filepath.Join(whole, "memdiag"), files); err != nil {
 		return "", err
 	}
+	if err := os.WriteFile(filepath.Join(whole, useName), nil, 0o644); err != nil { //nolint:gosec // others may read the code, too
+		return "", err
+	}
 	if err := os.Chmod(whole, 0o755); err != nil { //nolint:gosec // it is code that others may read
 		return "", err
 	}
 	if _, err := os.Lstat(folder); err == nil {
 		// Part of it was lost, or somebody else put it there; what Python compiled in it goes too.
-		replaced, err := os.MkdirTemp(dir, "replaced-")
+		replaced, err := os.MkdirTemp(dir, replacedPrefix)
 		if err != nil {
 			return "", err
 		}

@@ -17,7 +17,8 @@ func newPythonPathCommand(env *environment) *cobra.Command {
 		GroupID: groupMore,
 		Long: `Prints a folder for PYTHONPATH, in which "from memdiag import mark" and "pytest -p
 memdiag.pytest" find memdiag's Python package. It lies in the user's cache, and is
-created if it is missing; each version of the package has its own folder.`,
+created if it is missing. Each version of the package has its own folder; old ones
+that no process uses are removed.`,
 		Example: `  PYTHONPATH="$(memdiag python-path)" pytest -p memdiag.pytest`,
 		Args:    takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {

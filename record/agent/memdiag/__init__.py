@@ -19,6 +19,27 @@ __all__ = ["diff", "gate", "mark", "snapshot", "watch"]
 _running = None  # the agent of this process, once started
 
 
+def _use():
+    """Keeps the folder of `memdiag python-path` while this process, or one that it forks, lives: memdiag removes old ones that nobody uses."""
+    import os
+
+    folder = os.path.dirname(os.path.dirname(__file__))
+    try:
+        use = os.open(os.path.join(folder, "in-use"), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return  # installed by pip, or the recorder's own
+    try:
+        import fcntl
+
+        fcntl.flock(use, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        os.utime(folder)
+    except (ImportError, OSError):
+        pass
+
+
+_use()
+
+
 def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None, event: "str | None" = None, batch: "int | None" = None, length: "int | None" = None) -> None:
     """Marks the end of a step, the beginning of a phase such as "eval", the beginning of an epoch, or an event such as "checkpoint".
 
