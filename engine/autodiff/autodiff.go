@@ -25,7 +25,6 @@ type Ops struct {
 	segment *segment // of the Checkpoint under way
 	replay  *segment // that backward runs again
 	forward hooks[func(op string, out *engine.Tensor)]
-	finite  bool
 }
 
 var _ engine.Ops = (*Ops)(nil)
@@ -120,13 +119,4 @@ func (o *Ops) ClearGrad(ts ...*engine.Tensor) {
 			o.inner.Assign(g, zero)
 		}
 	}
-}
-
-func mustNode(op string, t *engine.Tensor) *Node {
-	engine.Check(op, t)
-	n := nodeOf(t)
-	if n == nil {
-		panic(&engine.Error{Op: op, Shapes: []engine.Shape{t.Shape()}, Reason: "the tensor is not tracked, so no gradient comes to it"})
-	}
-	return n
 }

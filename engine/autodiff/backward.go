@@ -63,7 +63,7 @@ func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
 		p.Ops, p.create = o, true
 	}
 	defer p.end(nodes, o.inner.Device().SetParent(root.site), o.quiet)
-	o.quiet++ // hooks and Functions may compute with o
+	o.quiet++ // Functions may compute with o
 	if p.create {
 		o.quiet = 0
 	}
@@ -114,7 +114,6 @@ func (p *pass) through(n *Node) {
 
 // visit is through in the scope of the node's temporaries.
 func (p *pass) visit(n *Node, in pending) {
-	p.hooked(n, &in)
 	if n.Leaf() {
 		p.gather(n, in.grad, in.sole)
 		if in.grad != n.grad {
@@ -130,31 +129,6 @@ func (p *pass) visit(n *Node, in pending) {
 	delete(p.pending, n)
 	in.grad.Release()
 	p.pack()
-}
-
-// hooked lets the hooks on a node see its gradient, and replace it.
-func (p *pass) hooked(n *Node, in *pending) {
-	for _, h := range n.hooks.list {
-		g := h.f(p.Ops, in.grad)
-		if in.grad.Released() {
-			delete(p.pending, n) // the end of the pass would release it again
-			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{in.grad.Shape()}, Reason: "it released the gradient, which the pass owns; a hook leaves what it is given"})
-		}
-		if g == nil || g == in.grad {
-			continue
-		}
-		engine.Check("hook on "+n.op, g)
-		if g.DType() != engine.Float32 {
-			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{g.Shape()}, Reason: "the gradient that it returned is " + g.DType().String() + ", not float32"})
-		}
-		if g.Shape() != in.grad.Shape() {
-			panic(&engine.Error{Op: "hook on " + n.op, Shapes: []engine.Shape{g.Shape(), in.grad.Shape()}, Reason: "the gradient that it returned has another shape than the one that it was given"})
-		}
-		old := in.grad
-		in.grad, in.sole = p.share(g), false // whose block it is nobody knows
-		p.pending[n] = *in
-		old.Release()
-	}
 }
 
 // share is a handle on a gradient for the pass. It has a history where the pass
@@ -222,9 +196,6 @@ func (p *pass) to(i int, make func() *engine.Tensor) {
 		return
 	}
 	input, g := p.node.inputs[i], make()
-	if p.decorator.finite {
-		p.checkBackward(g)
-	}
 	next := pending{site: p.node.site}
 	if before, ok := p.pending[input]; ok {
 		next.grad, next.sole = p.Add(before.grad, g).Own(snapshot.OwnedByGrad), true

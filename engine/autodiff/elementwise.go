@@ -10,7 +10,7 @@ type tensors = []*engine.Tensor
 // was saved: out, or a where that is given.
 func (o *Ops) unary(op string, a, out, save *engine.Tensor, derivative func(p *pass, g, s *engine.Tensor) *engine.Tensor) *engine.Tensor {
 	if !o.tracked(a) {
-		return o.plain(op, out, a)
+		return o.plain(op, out)
 	}
 	return o.record(op, out, tensors{a}, tensors{save}, func(p *pass) {
 		p.to(0, func() *engine.Tensor { return derivative(p, p.grad, p.saved[0]) })
@@ -93,7 +93,7 @@ func onlyIf(condition bool, t *engine.Tensor) *engine.Tensor {
 // are folded to the operands' shapes. Operands stretch, so folding is common.
 func (o *Ops) binary(op string, a, b, out *engine.Tensor, saves tensors, left, right func(p *pass) *engine.Tensor) *engine.Tensor {
 	if !o.tracked(a, b) {
-		return o.plain(op, out, a, b)
+		return o.plain(op, out)
 	}
 	shapeA, shapeB := a.Shape(), b.Shape()
 	return o.record(op, out, tensors{a, b}, saves, func(p *pass) {

@@ -57,29 +57,6 @@ func ExampleOps_BackwardWith() {
 	// <nil> <nil>
 }
 
-// A hook sees the gradient of a result on its way, and may replace it.
-func ExampleOnGrad() {
-	device := mem.NewDevice(mem.Host(), mem.Options{})
-	o := autodiff.New(engine.NewEager(cpu.New(1), device))
-	err := engine.Run(o, func(*engine.Scope) error {
-		x := o.FromFloats([]float32{1, 10}, 2)
-		o.Track(x)
-		hook := autodiff.OnGrad(x, func(o engine.Ops, g *engine.Tensor) *engine.Tensor {
-			return o.Neg(o.Max(o.Neg(g), o.Full(-5))) // at most 5
-		})
-		defer hook.Remove()
-		if err := o.Backward(o.Sum(o.Mul(x, x))); err != nil {
-			return err
-		}
-		fmt.Println(o.Floats(autodiff.Grad(x)))
-		return nil
-	})
-	fmt.Println(err, device.Close())
-	// Output:
-	// [2 5]
-	// <nil> <nil>
-}
-
 // Of 20 layers, a checkpoint saves the input; the rest is computed again when
 // backward comes to it.
 func ExampleOps_Checkpoint() {

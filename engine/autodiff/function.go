@@ -58,7 +58,7 @@ func (o *Ops) Apply(f Function, inputs ...*engine.Tensor) *engine.Tensor {
 			}
 		}
 		if !slices.Contains(c.wants, true) {
-			return o.plain(f.Name(), out, inputs...)
+			return o.plain(f.Name(), out)
 		}
 		if out.History() != nil { // an input handed through: the result needs a handle of its own
 			out = o.inner.Detach(out)
@@ -69,6 +69,14 @@ func (o *Ops) Apply(f Function, inputs ...*engine.Tensor) *engine.Tensor {
 			p.apply(f, back, shapes)
 		})
 	})
+}
+
+func shapesOf(ts []*engine.Tensor) []engine.Shape {
+	shapes := make([]engine.Shape, len(ts))
+	for i, t := range ts {
+		shapes[i] = t.Shape()
+	}
+	return shapes
 }
 
 // apply runs a Function's Backward.

@@ -23,7 +23,7 @@ func (o *Ops) Fuse(f engine.Fusion, in ...*engine.Tensor) (out *engine.Tensor, k
 	case o.tracked(in...):
 		o.record(f.Name(), out, in, slices.Concat(in, kept), func(p *pass) { p.fusion(eager, f, operands) })
 	default:
-		o.plain(f.Name(), out, in...)
+		o.plain(f.Name(), out)
 	}
 	return out, kept, true
 }

@@ -42,12 +42,6 @@ func TestMisuseNamesTheOperation(t *testing.T) {
 			return o.Backward(o.Sum(o.Apply(&odd{backward: func(o engine.Ops, _ *engine.Tensor) *engine.Tensor { return f(o) }}, x)))
 		}
 	}
-	hook := func(f func(o engine.Ops) *engine.Tensor) func(*autodiff.Ops, *engine.Tensor) error {
-		return func(o *autodiff.Ops, x *engine.Tensor) error {
-			autodiff.OnGrad(x, func(o engine.Ops, _ *engine.Tensor) *engine.Tensor { return f(o) })
-			return o.Backward(o.Sum(x))
-		}
-	}
 	for _, c := range []struct {
 		name string
 		f    func(o *autodiff.Ops, x *engine.Tensor) error
@@ -55,13 +49,9 @@ func TestMisuseNamesTheOperation(t *testing.T) {
 	}{
 		{"a function's gradient of integers", back(ints), "backward of odd of [2]: the gradient of input 0 is int32"},
 		{"a function's gradient that was released", back(released), "backward of odd of [2]: the tensor was released before"},
-		{"a hook's gradient of integers", hook(ints), "hook on leaf of [2]: the gradient that it returned is int32"},
-		{"a hook's gradient that was released", hook(released), "hook on leaf of [2]: the tensor was released before"},
 		{"a leaf of integers", func(o *autodiff.Ops, _ *engine.Tensor) error { o.Track(ints(o)); return nil }, "track of [2]: a tensor of float32 is needed"},
 		{"a leaf that is nil", func(o *autodiff.Ops, x *engine.Tensor) error { o.Track(x, nil); return nil }, "track: operand 2 of 2 is nil"},
 		{"the gradient of nothing", func(*autodiff.Ops, *engine.Tensor) error { autodiff.Grad(nil); return nil }, "grad: the tensor is nil"},
-		{"a hook on nothing", func(*autodiff.Ops, *engine.Tensor) error { autodiff.OnGrad(nil, nil); return nil }, "on grad: the tensor is nil"},
-		{"a hook that is nil", func(_ *autodiff.Ops, p *engine.Tensor) error { autodiff.OnGrad(p, nil); return nil }, "on grad: the hook is nil"},
 		{"a loss that is nil", func(o *autodiff.Ops, _ *engine.Tensor) error { return o.Backward(nil) }, "backward: the loss is nil"},
 		{"a loss that was released", func(o *autodiff.Ops, x *engine.Tensor) error {
 			loss := o.Sum(x)

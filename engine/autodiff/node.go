@@ -26,8 +26,7 @@ type Node struct {
 	segment *segment // that has saved instead, if any
 	slot    int
 
-	grad  *engine.Tensor // of a leaf
-	hooks hooks[func(engine.Ops, *engine.Tensor) *engine.Tensor]
+	grad *engine.Tensor // of a leaf
 
 	// References, counted where the outputs own the graph.
 	owner *graph

@@ -61,7 +61,7 @@ func (o *Ops) Assign(dst, src *engine.Tensor) {
 func (o *Ops) Sum(a *engine.Tensor, axes ...int) *engine.Tensor {
 	out := o.inner.Sum(a, axes...)
 	if !o.tracked(a) {
-		return o.plain("sum", out, a)
+		return o.plain("sum", out)
 	}
 	shape, ones := a.Shape(), folded(a.Shape(), axes)
 	return o.record("sum", out, tensors{a}, nil, func(p *pass) {
@@ -88,7 +88,7 @@ func folded(s engine.Shape, axes []int) []int {
 func (o *Ops) MaxOver(a *engine.Tensor, axis int) *engine.Tensor {
 	out := o.inner.MaxOver(a, axis)
 	if !o.tracked(a) {
-		return o.plain("max", out, a)
+		return o.plain("max", out)
 	}
 	ones := folded(a.Shape(), []int{axis})
 	return o.record("max", out, tensors{a}, tensors{a, out}, func(p *pass) {
@@ -104,7 +104,7 @@ func (o *Ops) MaxOver(a *engine.Tensor, axis int) *engine.Tensor {
 func (o *Ops) MatMul(a, b *engine.Tensor) *engine.Tensor {
 	out := o.inner.MatMul(a, b)
 	if !o.tracked(a, b) {
-		return o.plain("matmul", out, a, b)
+		return o.plain("matmul", out)
 	}
 	shapeA, shapeB := a.Shape(), b.Shape()
 	return o.record("matmul", out, tensors{a, b}, tensors{onlyIf(Tracked(b), a), onlyIf(Tracked(a), b)}, func(p *pass) {
@@ -189,7 +189,7 @@ func (o *Ops) Expand(a *engine.Tensor, dims ...int) *engine.Tensor {
 func (o *Ops) Concat(axis int, parts ...*engine.Tensor) *engine.Tensor {
 	out := o.inner.Concat(axis, parts...)
 	if !o.tracked(parts...) {
-		return o.plain("concat", out, parts...)
+		return o.plain("concat", out)
 	}
 	extents := make([]int, len(parts))
 	for i, t := range parts {
@@ -242,7 +242,7 @@ func (o *Ops) Conv2d(x, filters *engine.Tensor, w engine.Window) *engine.Tensor 
 	}
 	out := o.inner.Conv2d(x, filters, w)
 	if !o.tracked(x, filters) {
-		return o.plain("conv2d", out, x, filters)
+		return o.plain("conv2d", out)
 	}
 	image, bank, result := x.Shape(), filters.Shape(), out.Shape()
 	rows := []int{bank.Dims[0], bank.Elements() / max(bank.Dims[0], 1)}

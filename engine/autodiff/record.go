@@ -9,9 +9,6 @@ import (
 // record gives out, the result of op, a node. inputs are all operands that a
 // gradient can reach; saves is what backward reads, nil where it does not need it.
 func (o *Ops) record(op string, out *engine.Tensor, inputs, saves []*engine.Tensor, backward func(*pass)) *engine.Tensor {
-	if o.finite {
-		o.checkForward(op, out, inputs)
-	}
 	if o.replay != nil {
 		o.replay.replayed(op, out, saves)
 		return out
@@ -33,10 +30,7 @@ func (o *Ops) record(op string, out *engine.Tensor, inputs, saves []*engine.Tens
 }
 
 // plain is record for a result that no gradient goes through.
-func (o *Ops) plain(op string, out *engine.Tensor, inputs ...*engine.Tensor) *engine.Tensor {
-	if o.finite {
-		o.checkForward(op, out, inputs)
-	}
+func (o *Ops) plain(op string, out *engine.Tensor) *engine.Tensor {
 	o.tape.Plain(op, out)
 	return out
 }
@@ -84,17 +78,3 @@ func (h Handle) Remove() { h.remove() }
 // OnForward has f called with every result that is recorded from now on, and
 // with the name of its operation. f owns nothing: it keeps a result by Retain.
 func (o *Ops) OnForward(f func(op string, out *engine.Tensor)) Handle { return o.forward.add(f) }
-
-// OnGrad has f called in every Backward with the whole gradient of a tracked
-// tensor, before a leaf gathers it or an operation passes it on. What f returns, of
-// the same shape, goes on in its place; nil leaves it. o computes without
-// recording, unless the pass itself is to be differentiated. Temporaries of f and
-// the gradient are released after it. OnGrad panics with an *engine.Error on a
-// tensor that is not tracked, and on a nil f. The hook lives with the tensor's node.
-func OnGrad(t *engine.Tensor, f func(o engine.Ops, grad *engine.Tensor) *engine.Tensor) Handle {
-	node := mustNode("on grad", t)
-	if f == nil {
-		panic(&engine.Error{Op: "on grad", Reason: "the hook is nil"})
-	}
-	return node.hooks.add(f)
-}

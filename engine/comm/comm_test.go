@@ -77,13 +77,6 @@ func TestCollectives(t *testing.T) {
 					return fmt.Errorf("gathered %v %v of %v", all, got, all.Owner().Names())
 				}
 
-				root := ranks - 1
-				if err := errors.Join(r.Broadcast(root, a, b), r.Broadcast(root, labels), r.Broadcast(root)); err != nil {
-					return err
-				}
-				if got := o.Ints(labels); got[0] != int32(root) {
-					return fmt.Errorf("broadcast gave %v", got)
-				}
 				return r.Barrier()
 			})
 			if err != nil {
@@ -164,9 +157,6 @@ func TestARankThatIsElsewhereIsNamed(t *testing.T) {
 			defer r.Ops().Begin().End()
 			return r.AllReduce(r.Ops().Full(1, 2+r.Index()/2))
 		}, "rank 2 is in all-reduce of [[3]], rank 0 in all-reduce of [[2]]", nil},
-		{"a root that is not there", func(_ context.Context, _ func(), r *comm.Rank) error {
-			return r.Broadcast(3)
-		}, "no rank 3 among 3", nil},
 		{"a run that is cancelled", func(_ context.Context, cancel func(), r *comm.Rank) error {
 			if r.Index() == 1 {
 				cancel()
@@ -341,7 +331,6 @@ func TestACollectiveOfNothingIsTheRanksError(t *testing.T) {
 	}{
 		{"all-gather", func(r *comm.Rank) error { _, err := r.AllGather(nil); return err }, "all-gather: the tensor is nil"},
 		{"all-reduce", func(r *comm.Rank) error { return r.AllReduce(nil) }, "all-reduce: the tensor is nil"},
-		{"broadcast", func(r *comm.Rank) error { return r.Broadcast(0, nil) }, "broadcast: the tensor is nil"},
 		{"gradients", func(r *comm.Rank) error { return r.AverageGradients([]*engine.Tensor{nil}) }, "average gradients: the tensor is nil"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

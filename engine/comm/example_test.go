@@ -16,27 +16,24 @@ import (
 )
 
 // Two ranks train one layer, each on batches of its own: they begin with the
-// weights of rank 0 and take each step by the mean of their gradients.
+// same weights, of one seed, and take each step by the mean of their gradients.
 func ExampleGroup_Run() {
 	devices := comm.Devices(2, mem.Host(), mem.Options{})
 	group := comm.NewGroup(func() engine.Kernels { return cpu.New(1) }, devices...)
 	weights := make([][]float32, 2)
 	err := group.Run(context.Background(), func(r *comm.Rank) error {
 		o := autodiff.New(r.Ops())
-		random := engine.NewRandom(uint64(r.Index()))
 		var layer *nn.Linear
 		if err := engine.Run(o, func(*engine.Scope) error {
-			layer = nn.NewLinear(o, random, 3, 1)
+			layer = nn.NewLinear(o, engine.NewRandom(1), 3, 1)
 			nn.Keep(layer)
 			return nil
 		}); err != nil {
 			return err
 		}
 		defer nn.Release(layer)
-		if err := r.Broadcast(0, layer.Parameters()...); err != nil {
-			return err
-		}
 		o.Track(layer.Parameters()...)
+		random := engine.NewRandom(uint64(r.Index()))
 		sgd := optim.NewSGD(o, layer.Parameters(), 0.1, 0)
 		for range 10 {
 			if err := engine.Run(o, func(*engine.Scope) error {

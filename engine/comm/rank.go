@@ -78,7 +78,7 @@ func (r *Rank) AverageGradients(parameters []*engine.Tensor) error {
 }
 
 func (r *Rank) reduce(op string, scale float32, tensors []*engine.Tensor) error {
-	all, err := r.share(op, engine.Float32, tensors, true)
+	all, err := r.share(op, engine.Float32, tensors)
 	if err != nil {
 		return err
 	}
@@ -95,29 +95,12 @@ func (r *Rank) reduce(op string, scale float32, tensors []*engine.Tensor) error 
 	return nil
 }
 
-// Broadcast puts the root's elements in place of those of every other rank's
-// tensors, which are of one type.
-func (r *Rank) Broadcast(root int, tensors ...*engine.Tensor) error {
-	if root < 0 || root >= r.Size() {
-		return fmt.Errorf("broadcast: there is no rank %d among %d", root, r.Size())
-	}
-	if len(tensors) == 0 {
-		return r.Barrier()
-	}
-	engine.Check("broadcast", tensors...)
-	all, err := r.share(fmt.Sprintf("broadcast from rank %d", root), tensors[0].DType(), tensors, r.index == root)
-	if err == nil && r.index != root {
-		r.spread(all[root], tensors)
-	}
-	return err
-}
-
 // AllGather returns every rank's tensor, stacked by rank along a new outermost
 // axis: [ranks …]. It is a buffer of the collective's, in no scope: the caller
 // owes its Release.
 func (r *Rank) AllGather(t *engine.Tensor) (*engine.Tensor, error) {
 	engine.Check("all-gather", t)
-	all, err := r.share("all-gather", t.DType(), []*engine.Tensor{t}, true)
+	all, err := r.share("all-gather", t.DType(), []*engine.Tensor{t})
 	if err != nil {
 		return nil, err
 	}
@@ -129,15 +112,14 @@ func (r *Rank) AllGather(t *engine.Tensor) (*engine.Tensor, error) {
 	return r.buffer(joined, t.DType(), append([]int{r.Size()}, t.Shape().Slice()...)...), nil
 }
 
-// share brings tensors to a collective and returns what all ranks brought; only
-// those who give bring elements.
-func (r *Rank) share(op string, dtype engine.DType, tensors []*engine.Tensor, give bool) ([]parcel, error) {
+// share brings tensors to a collective and returns what all ranks brought.
+func (r *Rank) share(op string, dtype engine.DType, tensors []*engine.Tensor) ([]parcel, error) {
 	engine.Check(op, tensors...)
 	p := parcel{op: op, dtype: dtype}
 	for _, t := range tensors {
 		p.shapes = append(p.shapes, t.Shape())
 	}
-	if give && len(tensors) > 0 {
+	if len(tensors) > 0 {
 		p.floats, p.ints = r.bucket(dtype, tensors)
 	}
 	return r.meet(p)

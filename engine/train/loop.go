@@ -32,17 +32,11 @@ type Loop struct {
 	Phases []Phase // run between steps when due, in this order
 
 	onBarrier []func(snapshot.Mark) error
-	onEpoch   []func(epoch int64) error
 }
 
 // OnBarrier has f called at every barrier, after the hooks that were added
 // before. An error ends the run.
 func (l *Loop) OnBarrier(f func(snapshot.Mark) error) { l.onBarrier = append(l.onBarrier, f) }
-
-// OnEpochEnd has f called after the barrier of each epoch's last step and before
-// the phases that are due there, with the epoch that ended. Steps say so in
-// Metrics.EpochEnd. An error ends the run.
-func (l *Loop) OnEpochEnd(f func(epoch int64) error) { l.onEpoch = append(l.onEpoch, f) }
 
 // Run trains until so many steps are completed, those before Start included. The
 // first barrier comes before the first step, with Mark.Step Start; the one after
@@ -73,13 +67,6 @@ func (l *Loop) Run(ctx context.Context, steps int64, step func() (Metrics, error
 func (l *Loop) afterStep(ctx context.Context, completed int64, m Metrics) error {
 	if _, err := l.barrier(Training, completed, m); err != nil {
 		return err
-	}
-	if m.EpochEnd {
-		for _, hook := range l.onEpoch {
-			if err := hook(m.Epoch); err != nil {
-				return fmt.Errorf("end of epoch %d, after step %d: %w", m.Epoch, completed, err)
-			}
-		}
 	}
 	return l.phases(ctx, completed, m)
 }

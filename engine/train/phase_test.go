@@ -56,10 +56,6 @@ func TestPhasesRunBehindTheStepsThatTheyAreDueAt(t *testing.T) {
 		d.add("%s %d, epoch %d, %d elements", m.Phase, m.Step, m.Epoch, m.BatchElements)
 		return nil
 	})
-	loop.OnEpochEnd(func(epoch int64) error {
-		d.add("epoch %d ends", epoch)
-		return nil
-	})
 	if err := loop.Run(t.Context(), 4, epochsOf(3)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +65,6 @@ func TestPhasesRunBehindTheStepsThatTheyAreDueAt(t *testing.T) {
 		"train 2, epoch 0, 8 elements",
 		"save 0", "checkpoint 2, epoch 0, 0 elements",
 		"train 3, epoch 0, 8 elements",
-		"epoch 0 ends",
 		"eval 3, epoch 0, 100 elements", "eval 3, epoch 0, 100 elements", "evaluated after 3: 2",
 		"train 4, epoch 1, 8 elements",
 		"save 0", "checkpoint 4, epoch 1, 0 elements",
@@ -94,23 +89,20 @@ func TestAContinuedRunCountsFromWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestFaultsOfPhasesAndEpochHooksSayWhere(t *testing.T) {
+func TestFaultsOfPhasesSayWhere(t *testing.T) {
 	own := errors.New("own")
 	for _, c := range []struct {
 		name string
 		loop train.Loop
-		hook error
 		want string
 	}{
-		{"a phase's step", train.Loop{Phases: []train.Phase{{Name: "eval", When: train.Interval{Every: 2}, Step: func(int64) (train.Metrics, error) { return train.Metrics{}, own }}}}, nil, "eval after step 2: own"},
+		{"a phase's step", train.Loop{Phases: []train.Phase{{Name: "eval", When: train.Interval{Every: 2}, Step: func(int64) (train.Metrics, error) { return train.Metrics{}, own }}}}, "eval after step 2: own"},
 		{"what a phase is done with", train.Loop{Phases: []train.Phase{{
 			Name: "eval", When: train.Interval{Every: 1}, Step: func(int64) (train.Metrics, error) { return train.Metrics{}, nil },
 			Done: func(snapshot.Mark, float64) error { return own },
-		}}}, nil, "eval after step 1: own"},
-		{"a hook at the end of an epoch", train.Loop{}, own, "end of epoch 0, after step 3: own"},
+		}}}, "eval after step 1: own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.loop.OnEpochEnd(func(int64) error { return c.hook })
 			if err := c.loop.Run(t.Context(), 5, epochsOf(3)); !errors.Is(err, own) || err.Error() != c.want {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
