@@ -105,7 +105,7 @@ search.agent = types.SimpleNamespace(step=0, stepping=False, ticks=1, ticker=typ
 search.source = types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0)
 for stack, n in lines.items():
     search.walk({}, {}, {stack: n}, 30, _walk.NEW)
-print(_walk.NAMELESS in [path for _, (path, *_) in search.lines.values()])
+print(_holders.NAMELESS in [path for _, (path, *_) in search.lines.values()])
 `
 
 // A list that a variable has became longer, and no name was said to lead to it: what the line had made was its table.

@@ -13,10 +13,10 @@ from weakref import ref
 from . import _census
 from ._clock import work
 from ._handlers import raised
-from ._length import dict_of, own
+from ._length import dict_of, once, own
 from ._roots import Roots
 from ._samples import some, some_items
-from ._walk import ATOMS, BASES, once
+from ._walk import ATOMS, BASES
 
 # Categories, as the reader numbers them.
 PARAMETER, BUFFER, GRADIENT, STATE, RESULT, WORKSPACE = 1, 2, 3, 4, 5, 7

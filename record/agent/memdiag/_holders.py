@@ -17,6 +17,7 @@ from ._ceased import moment_of
 from ._census import unasked
 from ._clock import work
 from ._graph import Graphs
+from ._graph_walk import BIRTHS, NAMELESS, SECONDS, TRACED
 from ._handlers import raised
 from ._items import LEAST, Containers, described
 from ._length import contents, length, reach
@@ -25,7 +26,7 @@ from ._longer import Ways
 from ._places import ITEMS, NEW
 from ._roots import Registries
 from ._traces import DEEP
-from ._walk import BIRTHS, GRAPH, LARGER, NAMELESS, SECONDS, SITES, TRACED, UNSEEN, Site, Walk, key_text
+from ._walk import GRAPH, LARGER, SITES, UNSEEN, Site, Walk, key_text
 
 # What walks may cost together: so many seconds, and this share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01

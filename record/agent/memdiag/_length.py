@@ -190,3 +190,11 @@ def own(obj, d):
     """The dictionary of an object, of whose type dict_of is d; empty where it has none."""
     found = None if d is None else d.__get__(obj)
     return found if type(found) is dict else {}
+
+
+def once(types, t, find):
+    """What find() returns, which is called once for each type."""
+    found = types.get(id(t))
+    if found is None:
+        found = types[id(t)] = find(), t  # which keeps the id its own
+    return found[0]

@@ -16,31 +16,26 @@ import types
 from _thread import _local as threading_local
 
 from ._clock import work
-from ._graph import MOST
+from ._graph_walk import BIRTHS, COVERAGE, OFTEN, SECONDS, Autograd
 from ._handlers import raised
 from ._items import objects_of
-from ._length import BUFFERS, CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, lru_cache_wrapper, maxlen, members, module_of, mro, own, taken
+from ._length import BUFFERS, CYCLE, FRAMES, LISTS, OPTIMIZED, contents, defaults, dict_of, lru_cache_wrapper, maxlen, members, module_of, mro, once, own, taken
 from ._objects import of_other_types
 from ._places import CONTAINERS, ITEMS, NAMED, NEW, PARTS, Node, Votes
 from ._roots import Roots, is_programs, named
 from ._samples import base_of, some, some_items, spread, spread_items
 from ._traces import programs_line, shortened
 
-# Seconds that walks may cost on top where tracemalloc makes them longer.
-TRACED = 0.3
-# Bounds of one walk: objects, and seconds.
-OBJECTS, SECONDS = 200_000, 0.1
-# The share of a site's objects that a walk must have found for their holder to be told. Of a line of
-# Python's heap many are no objects: tables of dictionaries, buffers.
-COVERAGE, LINES_COVERAGE = 0.5, 0.1
-# What grows: survivors of so many different steps, or so many times the bytes of the first look; so many sites
+# Objects of one walk at most.
+OBJECTS = 200_000
+# The share of a line's objects that a walk must have found for their holder to be told: many are no objects, but tables of
+# dictionaries, buffers.
+LINES_COVERAGE = 0.1
+# What grows: so many times the bytes of the first look, or survivors of BIRTHS different steps; so many sites
 # are looked for.
-BIRTHS, LARGER, SITES = 4, 2, 12
+LARGER, SITES = 2, 12
 # The site of tensors whose stack was not recorded, and that of the graph's nodes.
 UNSEEN, GRAPH = "", "graph"
-# Nodes of autograd's graph of which is read what they have saved, behind one tensor and in all; and that are counted
-# where the process grows by what no tensor takes.
-NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 # What is so many steps from a name at most is looked at before new things that variables have.
 NEAR = 3
 # Generations of the collector's that have what was made in a window.
@@ -51,12 +46,6 @@ FIRST = 3
 ASKING = 0.05
 # Containers of which a walk takes note at most.
 LENGTHS = 10_000
-# Further on one node in so many is read.
-SPARSE = 16
-# What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
-NAMELESS = "(no name leads to it)"
-# A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
-OFTEN = 32
 
 BASES = str, bytes, int, float, complex
 # Types are known by their ids: the program's have its metaclasses' own hash and ==.
@@ -74,7 +63,7 @@ class Site(collections.namedtuple("Site", "number")):
     """The site of blocks on a GPU."""
 
 
-class Walk(Roots):
+class Walk(Roots, Autograd):
     def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved="", quiet=True):
         self.torch, self.items, self.prefix = torch, items, saved
         self.quiet = quiet  # autograd is
@@ -402,107 +391,6 @@ class Walk(Roots):
             return UNSEEN
         site = self.wanted.get(address)
         return self.placed.get(self.blocks.start(storage.data_ptr())) if site is None and self.placed else site
-
-    def graphs(self, left, counting, seconds=SECONDS):
-        """Looks for the storages of sites that no object holds in the graphs behind held tensors, and may count the
-        nodes there. Of tensors that are in one graph the one with most behind it keeps it, before it comes to another
-        of them: of a state that is carried on, and a loss of it, the state."""
-        # The newest first: what is kept of each step looks alike.
-        ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
-        linked, nodes = {f: [f] for f in ends}, collections.Counter()
-        begun, seen, found = work(), set(), {site: collections.Counter() for site in left}
-        left, whole, all_read = set(left), True, True
-        # A stretch of each graph, and then what is further on: of steps that were not watched no storage is known.
-        waiting = [(NODES, [(first, first)]) for first in ends]
-        for stretch, stack in waiting:
-            if len(seen) > ALL_NODES and stretch:
-                all_read = all_read and not left
-                left.clear()
-            most = COUNTED if counting or not stretch else len(seen) + stretch if left else 0
-            reading = len(seen) + stretch
-            while stack and whole:
-                f, end = stack.pop()
-                if f in ends and linked[f] is not linked[end]:
-                    fewer, more = sorted((linked[f], linked[end]), key=len)
-                    more += fewer
-                    linked.update(dict.fromkeys(fewer, more))
-                if f is None or f in seen:
-                    continue
-                if len(seen) >= most:
-                    whole, all_read = not counting, all_read and not left
-                    if stretch and left and not counting:
-                        waiting.append((0, [*stack, (f, end)]))
-                    break
-                end = f if f in ends else end
-                seen.add(f)
-                nodes[end] += 1
-                reads = left and (len(seen) <= reading or len(seen) % SPARSE == 0)
-                all_read = all_read and (reads or not left)
-                whole = len(seen) % 32 or work() - begun < (max(TRACED, seconds) if reads else seconds)
-                for site in self.saved(f) if reads else ():
-                    if site in left:
-                        found[site][end] += 1
-                        if found[site].total() >= OFTEN:
-                            left.discard(site)
-                stack.extend((g, end) for g, _ in f.next_functions)
-        keeper = {end: max(linked[end], key=nodes.__getitem__) for end in nodes}
-        for site, times in found.items():
-            # Of graphs that were read to their ends: few are those of the step that runs, and nothing there holds the others.
-            if times and all_read and whole and not self.cut and times.total() < min(OFTEN, COVERAGE * self.sizes[site]):
-                self.graph_hits[site] = NAMELESS, "graph", 0, ()
-            elif times:
-                path, _, items, places = self.keepers(times, ends, keeper).holder()
-                self.graph_hits[site] = path, "graph", items, places
-                if times.total() >= min(BIRTHS, COVERAGE * self.sizes[site]):
-                    self.in_graph.add(site)
-        if counting and nodes:
-            votes = self.keepers(nodes, ends, keeper)
-            self.kept = votes.holder()[0], round(votes.total), bool(whole)
-            each = collections.Counter()
-            for end, n in nodes.items():
-                each[keeper[end]] += n
-            self.ends = [(ends[end], ends[end].single()[0], end, n) for end, n in each.most_common(MOST)]
-
-    def keepers(self, times, ends, keeper):
-        """Votes for the places of what keeps the graphs in which something was found so many times."""
-        votes, each = Votes(), collections.Counter()
-        for end, n in times.items():
-            each[keeper[end]] += n
-        for end, n in each.most_common():
-            votes.add(ends[end], n)
-        return votes
-
-    def saved(self, f):
-        """The sites of storages that a node of the graph has saved, or into whose gradient it adds; of the program's own operations also what
-        they store on themselves."""
-        out, d = [], own(f, self.fields(type(f))[0])
-        names = once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"])
-        for name in [*names, *(n for n in list(d) if n not in names)]:
-            try:
-                v = d[name] if name in d else getattr(f, name)
-                if name.startswith("_raw"):
-                    v = v.data  # of a list of them nothing: backward frees it, and who has one of them reads what is gone
-            except Exception:
-                continue  # released by backward
-            for x in v if isinstance(v, (tuple, list)) else (v,):
-                for x in (x, self.tensor.grad.__get__(x)) if name == "variable" else (x,):
-                    if issubclass(type(x), self.tensor):
-                        try:
-                            s = self.tensor.untyped_storage(x)
-                            out.append(self.site(s))
-                            if self.handled is not None and s._cdata not in self.handled:
-                                self.given.add(s._cdata)
-                        except Exception:
-                            pass  # it has none
-        return out
-
-
-def once(types, t, find):
-    """What find() returns, which is called once for each type."""
-    found = types.get(id(t))
-    if found is None:
-        found = types[id(t)] = find(), t  # which keeps the id its own
-    return found[0]
 
 
 def qualified(t):
