@@ -113,12 +113,8 @@ func effects(e *baseline.Effects) string {
 	if l := &e.Losses; l.Recorded[0] || l.Recorded[1] {
 		fmt.Fprintf(&b, "losses: %s\n", LossesText(l))
 	}
-	if was, is := e.StepTime[0].Median, e.StepTime[1].Median; was > 0 && is > 0 {
-		text := "not slower"
-		if e.Slower() {
-			text = "slower"
-		}
-		fmt.Fprintf(&b, "step time: %s: %s before, %s after\n", text, stepTime(was), stepTime(is))
+	if text := stepTimes(e); text != "" {
+		fmt.Fprintf(&b, "step time: %s\n", text)
 	}
 	for i := range e.Peaks {
 		p := &e.Peaks[i]
@@ -137,6 +133,34 @@ func effects(e *baseline.Effects) string {
 			spread(was.Live), spread(is.Live), spread(was.Reserved), spread(is.Reserved))
 	}
 	return b.String()
+}
+
+// stepTimes says whether steps became slower, as a clause; "" where one of the runs is too short to tell.
+func stepTimes(e *baseline.Effects) string {
+	was, is := &e.StepTime[0], &e.StepTime[1]
+	if was.Median <= 0 || is.Median <= 0 {
+		return ""
+	}
+	times := fmt.Sprintf("%s before, %s after", stepTime(was.Median), stepTime(is.Median))
+	switch {
+	case e.Busy():
+		return fmt.Sprintf("not compared, the machine was busy: %s; waited for a processor: %s before, %s after", times, waitedShare(was), waitedShare(is))
+	case e.MayBeBusy() && e.Slower():
+		return fmt.Sprintf("longer: %s; other work on the machine may be the reason, which was not recorded", times)
+	case e.Slower():
+		return "slower: " + times
+	case e.Longer():
+		return "cannot tell, they vary too much: " + times
+	}
+	return "not slower: " + times
+}
+
+// waitedShare is "43 % of the time".
+func waitedShare(s *baseline.StepTime) string {
+	if s.Unknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.0f %% of the time", 100*s.Waited)
 }
 
 // spread is half the width of a band, as "3.0 %" of its middle.

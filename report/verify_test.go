@@ -45,3 +45,26 @@ func TestVerifyCountsOnlyWhatThereIs(t *testing.T) {
 		}
 	}
 }
+
+func TestVerifySaysSlowerOnlyOfAMachineThatWasNotBusy(t *testing.T) {
+	of := func(seconds, waited float64, unknown bool) baseline.StepTime {
+		return baseline.StepTime{Low: seconds, Median: seconds, High: seconds, Waited: waited, Unknown: unknown}
+	}
+	for _, c := range []struct {
+		before, after baseline.StepTime
+		want          string
+	}{
+		{of(1, 0, false), of(1, 0, false), "not slower: 1 s a step before, 1 s a step after"},
+		{of(1, 0, false), of(2, 0, false), "slower: 1 s a step before, 2 s a step after"},
+		{of(1, 0.02, false), of(2, 0.43, false), "not compared, the machine was busy: 1 s a step before, 2 s a step after; waited for a processor: 2 % of the time before, 43 % of the time after"},
+		{of(2, 0, true), of(1, 0.43, false), "not compared, the machine was busy: 2 s a step before, 1 s a step after; waited for a processor: unknown before, 43 % of the time after"},
+		{of(1, 0, true), of(2, 0, false), "longer: 1 s a step before, 2 s a step after; other work on the machine may be the reason, which was not recorded"},
+		{baseline.StepTime{Low: 1, Median: 2, High: 4}, baseline.StepTime{Low: 2, Median: 3, High: 5}, "cannot tell, they vary too much: 2 s a step before, 3 s a step after"},
+		{of(0, 0, false), of(2, 0, false), ""},
+	} {
+		e := baseline.Effects{StepTime: [2]baseline.StepTime{c.before, c.after}}
+		if got := stepTimes(&e); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package baseline
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
@@ -36,7 +37,12 @@ type Losses struct {
 func (l *Losses) Equal() bool { return l.Common > 0 && !l.Differs }
 
 // StepTime is how long a step takes, in seconds: the median of the intervals between snapshots, and their quartiles.
-type StepTime struct{ Low, Median, High float64 }
+type StepTime struct {
+	Low, Median, High float64
+	// Waited is the share of the time for which the main thread waited for a processor; Unknown where the recording does not say.
+	Waited  float64
+	Unknown bool
+}
 
 // Peak is the most that was live on a device before and after.
 type Peak struct {
@@ -49,12 +55,32 @@ const (
 	fewestIntervals = 4
 	// worse is the ratio from which on more counts as worse: less is what two runs of one program differ by.
 	worse = 1.05
+	// busyShare is the share of waiting for a processor from which on a machine is busy. Other work then slows steps by more
+	// than the waiting, since threads of PyTorch wait for each other: by 1.7 between two runs of one program that waited for
+	// three quarters of the time.
+	busyShare = 0.05
+	// noFigure is what the recorder writes where the system does not tell for how long a thread waited.
+	noFigure = 1e9 * time.Second
 )
 
-// Slower reports whether steps take longer after, by more than their times vary.
+// Busy reports whether one of the runs waited for a processor, so that times of steps say more of the machine than of the program.
+func (e *Effects) Busy() bool {
+	return e.StepTime[0].Waited > busyShare || e.StepTime[1].Waited > busyShare
+}
+
+// MayBeBusy reports whether it is unknown if a run waited.
+func (e *Effects) MayBeBusy() bool { return e.StepTime[0].Unknown || e.StepTime[1].Unknown }
+
+// Slower reports whether steps take longer after, by more than their times vary and more than they waited.
 func (e *Effects) Slower() bool {
 	before, after := e.StepTime[0], e.StepTime[1]
-	return before.Median > 0 && after.Median > worse*before.Median && after.Low > before.High
+	worked := 1 - after.Waited
+	return e.Longer() && worked*after.Median > worse*before.Median && worked*after.Low > before.High
+}
+
+// Longer reports whether the median step takes longer after, whatever the reason.
+func (e *Effects) Longer() bool {
+	return e.StepTime[0].Median > 0 && e.StepTime[1].Median > worse*e.StepTime[0].Median
 }
 
 // Higher reports whether the peak is higher after.
@@ -112,19 +138,29 @@ func sameBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bit
 // stepTime leaves out the first interval, in which a program warms up.
 func stepTime(run *snapshot.Run) StepTime {
 	var times []float64
+	var spent, waited time.Duration
+	unknown := false
 	for i := 2; i < len(run.Snapshots); i++ {
 		from, to := run.Snapshots[i-1].Mark, run.Snapshots[i].Mark
 		if from.Step == snapshot.NoStep || to.Step <= from.Step || from.Time.IsZero() || !to.Time.After(from.Time) {
 			continue
 		}
-		times = append(times, to.Time.Sub(from.Time).Seconds()/float64(to.Step-from.Step))
+		took := to.Time.Sub(from.Time)
+		times = append(times, took.Seconds()/float64(to.Step-from.Step))
+		was, is := run.Snapshots[i-1].Waited, run.Snapshots[i].Waited
+		unknown = unknown || was <= 0 || is < was || is >= noFigure
+		spent, waited = spent+took, waited+is-was
 	}
 	if len(times) < fewestIntervals {
 		return StepTime{}
 	}
 	slices.Sort(times)
 	at := func(share float64) float64 { return times[int(share*float64(len(times)-1)+0.5)] }
-	return StepTime{at(0.25), at(0.5), at(0.75)}
+	of := StepTime{Low: at(0.25), Median: at(0.5), High: at(0.75), Unknown: unknown}
+	if !unknown {
+		of.Waited = min(1, float64(waited)/float64(spent))
+	}
+	return of
 }
 
 func peaks(before, after *snapshot.Run) []Peak {

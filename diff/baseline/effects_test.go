@@ -41,23 +41,51 @@ func TestLossesAreComparedBitByBit(t *testing.T) {
 	}
 }
 
-func TestStepsAreSlowerBeyondTheirSpread(t *testing.T) {
-	// run has snapshots every ten steps, with these milliseconds a step between them.
-	effects := func(before, after []float64) baseline.Effects {
-		var out [2]baseline.StepTime
-		for i, times := range [][]float64{before, after} {
-			r := analysis(t, 100, 1, map[string]int64{"keep": 1})
-			at := time.Unix(1000, 0)
-			run := r.Run()
-			for k, s := range run.Snapshots {
-				if k > 0 {
-					at = at.Add(time.Duration(times[k%len(times)] * 10 * float64(time.Millisecond)))
-				}
-				s.Mark.Time = at
-			}
-			out[i] = baseline.EffectsOf(r, r).StepTime[0]
+// stepTimeOf is that of a run with snapshots every ten steps, with these milliseconds a step between them, of which the program
+// waited for a processor for a share; less than 0 where that is not recorded.
+func stepTimeOf(t *testing.T, times []float64, waited float64) baseline.StepTime {
+	t.Helper()
+	r := analysis(t, 100, 1, map[string]int64{"keep": 1})
+	at, queued := time.Unix(1000, 0), time.Second
+	for k, s := range r.Run().Snapshots {
+		if k > 0 {
+			took := time.Duration(times[k%len(times)] * 10 * float64(time.Millisecond))
+			at, queued = at.Add(took), queued+time.Duration(waited*float64(took))
 		}
-		return baseline.Effects{StepTime: out}
+		s.Mark.Time = at
+		if waited >= 0 {
+			s.Waited = queued
+		}
+	}
+	return baseline.EffectsOf(r, r).StepTime[0]
+}
+
+// TestStepsOfABusyMachineAreNotCompared: two runs of one program were said to be slower by 1.7 while other programs ran.
+func TestStepsOfABusyMachineAreNotCompared(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		before, after         []float64
+		waited, then          float64
+		busy, unknown, slower bool
+	}{
+		{"both idle", []float64{10}, []float64{12}, 0.001, 0.001, false, false, true},
+		{"after on a busy machine", []float64{10}, []float64{40}, 0.001, 0.6, true, false, true},
+		{"before on a busy machine", []float64{40}, []float64{12}, 0.6, 0.001, true, false, false},
+		{"both on a busy machine", []float64{46}, []float64{79}, 0.73, 0.77, true, false, false},
+		{"no more than the waiting", []float64{10}, []float64{10.8}, 0, 0.04, false, false, false},
+		{"waiting is not recorded", []float64{10}, []float64{12}, -1, -1, false, true, true},
+		{"it is in one of them", []float64{10}, []float64{12}, 0, -1, false, true, true},
+	} {
+		e := baseline.Effects{StepTime: [2]baseline.StepTime{stepTimeOf(t, c.before, c.waited), stepTimeOf(t, c.after, c.then)}}
+		if e.Busy() != c.busy || e.MayBeBusy() != c.unknown || e.Slower() != c.slower {
+			t.Errorf("%s: busy %v, unknown %v, slower %v of %+v", c.name, e.Busy(), e.MayBeBusy(), e.Slower(), e.StepTime)
+		}
+	}
+}
+
+func TestStepsAreSlowerBeyondTheirSpread(t *testing.T) {
+	effects := func(before, after []float64) baseline.Effects {
+		return baseline.Effects{StepTime: [2]baseline.StepTime{stepTimeOf(t, before, 0), stepTimeOf(t, after, 0)}}
 	}
 	for _, c := range []struct {
 		name          string
