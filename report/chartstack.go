@@ -162,12 +162,10 @@ func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 		switch {
 		case f.Nodes != nil && ofNodes(f):
 			return "autograd graph", f.Rate
-		case moreBehind(f) && itemsBehind(f):
+		case ofItems(f), moreBehind(f) && itemsBehind(f):
 			return brief(f.Holder.Path), f.Rate
 		case f.Nodes != nil && moreBehind(f):
 			return "graph behind " + shortPlace(f.Rows[0], f.Headline), f.Rate
-		case ofItems(f):
-			return brief(f.Holder.Path), f.Rate
 		}
 	}
 	return "", diff.Rate{}

@@ -61,15 +61,42 @@ func picture(w io.Writer, format PlotFormat, width, height vg.Length, paint func
 		_, err = w.Write(pdfDate.ReplaceAll(text, []byte("Date (D:20000101000000")))
 		return err
 	}
-	canvas := vgsvg.New(width, height)
+	canvas := &svgCanvas{Canvas: vgsvg.New(width, height)}
 	paint(draw.New(canvas))
 	text, err := written(canvas)
 	if err != nil {
 		return err
 	}
 	// Few machines have the Liberation fonts; Arial has the same widths.
-	_, err = w.Write(bytes.ReplaceAll(text, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
+	text = bytes.ReplaceAll(text, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
+	_, err = w.Write(canvas.widths(text))
 	return err
+}
+
+// svgCanvas remembers how wide each text is.
+type svgCanvas struct {
+	*vgsvg.Canvas
+	wide []vg.Length
+}
+
+// FillString implements vg.Canvas.
+func (c *svgCanvas) FillString(face font.Face, at vg.Point, text string) {
+	c.wide = append(c.wide, face.Width(text))
+	c.Canvas.FillString(face, at, text)
+}
+
+// widths gives each text its width: where the fonts are missing, a wider one would run into the next text or out of the
+// picture.
+func (c *svgCanvas) widths(text []byte) []byte {
+	begin := []byte("<text ")
+	parts := bytes.Split(text, begin)
+	out := parts[0]
+	for i, part := range parts[1:] {
+		out = append(out, begin...)
+		out = fmt.Appendf(out, `textLength="%.1f" lengthAdjust="spacingAndGlyphs" `, c.wide[i].Points())
+		out = append(out, part...)
+	}
+	return out
 }
 
 // pdfCanvas works around vgpdf.

@@ -461,3 +461,13 @@ func TestALeakTooThinToBeSeenIsDrawnAboveWhatStays(t *testing.T) {
 		}
 	}
 }
+
+// TestTextOfAPictureIsAsWideAsItWasMeasured: in a wider font, where Liberation Sans and Arial are missing, the subtitle ran out of
+// the picture and the titles of a sheet into each other.
+func TestTextOfAPictureIsAsWideAsItWasMeasured(t *testing.T) {
+	r := pyramidResult(t)
+	got := string(rendered(t, func(b *bytes.Buffer) error { return Plot(b, SVG, r, PlotOptions{}) }))
+	if texts, measured := strings.Count(got, "<text "), strings.Count(got, `<text textLength="`); texts == 0 || measured != texts {
+		t.Errorf("%d of %d texts have a width", measured, texts)
+	}
+}

@@ -99,6 +99,22 @@ func TestAGraphThatLeaksIsDrawnInTheProcess(t *testing.T) {
 	}
 }
 
+// TestItemsThatLeakAreDrawnByTheirHoldersName: they were called the graph behind the line that adds them.
+func TestItemsThatLeakAreDrawnByTheirHoldersName(t *testing.T) {
+	r := growingProcess(t)
+	row := *r.Findings[0].Rows[0]
+	row.Device = snapshot.Device{Kind: snapshot.Items}
+	r.Findings = []diff.Finding{{Rows: []*diff.Row{&row}, Verdict: diff.Leak, Rate: r.Unexplained().Rate, Nodes: r.Unexplained(), Holder: &snapshot.Holder{Path: "threading._active", Kind: "dict"}}}
+	r.Reserves = nil // the finding has it
+	c, err := newChart(r, PlotOptions{}, maxPoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := c.bands[len(c.bands)-1].name; name != "threading._active" {
+		t.Errorf("drawn as %q", name)
+	}
+}
+
 // TestTheGraphBehindALossListIsDrawnInTheProcess: the slope of 2.9 KiB a step left the picture of storages, 4 B a step, at once.
 func TestTheGraphBehindALossListIsDrawnInTheProcess(t *testing.T) {
 	r := growingProcess(t)
