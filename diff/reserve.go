@@ -179,7 +179,8 @@ func risesFrom(at int, rest []float64) bool {
 // steadily reports whether rising floors go on rising, by more than fragments and caches gather.
 func steadily(w Without, x, rest []float64) bool {
 	grown := rest[len(rest)-1] - rest[0]
-	if on, _ := w.KeepsRising(x, rest); !on {
+	// What one snapshot has more, such as a copy under way, is no jump that carries most of the growth.
+	if on, _ := w.KeepsRising(x, series.Lasting(rest)); !on {
 		return false
 	}
 	// What adds the same again and again is no walk, whatever jumps there are between. Neither is what never falls:

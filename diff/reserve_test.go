@@ -247,6 +247,9 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 		{"a line that begins after a flat half is a leak", func(i int) snapshot.Bytes {
 			return 150*mib + snapshot.Bytes(max(0, i-8))*9*mib + snapshot.Bytes(i%2)*mib/4
 		}, func(int) snapshot.Bytes { return mib }, true, 1},
+		{"a line with a copy under way at three snapshots is a leak", func(i int) snapshot.Bytes {
+			return 20*mib + snapshot.Bytes(i)*mib/3 + map[int]snapshot.Bytes{7: mib, 12: 3 * mib, 18: 5 * mib}[i]
+		}, func(int) snapshot.Bytes { return mib }, true, 1},
 		{"a stair is not", func(i int) snapshot.Bytes { return line(30)(i / 10) }, func(int) snapshot.Bytes { return mib }, false, 0},
 		{"jumps of a buffer that is replaced by larger ones may be", func(i int) snapshot.Bytes {
 			return 50*mib + []snapshot.Bytes{0, 0, 0, 0, 0, 0, 0, 0, 25, 25, 55, 55, 55, 55, 95, 95, 95, 95, 95, 145}[i]*mib

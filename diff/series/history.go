@@ -135,7 +135,7 @@ func (w Without) History(p Points, unit Unit) *History {
 	}
 	// With each mark that has both the old and the new block, or with none.
 	with, without := p, p
-	with.Bytes, without.Bytes = reached(p.Bytes), lasting(p.Bytes)
+	with.Bytes, without.Bytes = reached(p.Bytes), Lasting(p.Bytes)
 	both, one := w.historyOf(with, unit), w.historyOf(without, unit)
 	if both.tries *= 2; both.Chance() < one.Chance() {
 		return both

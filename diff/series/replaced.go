@@ -16,7 +16,7 @@ func (h *History) Replaced() bool { return h.Whole.replaced() }
 func (h *History) Regrows() bool {
 	p := h.Whole
 	if h.Unit == Second {
-		p.Blocks = lasting(p.Blocks)[:max(0, len(p.Blocks)-stays+1)]
+		p.Blocks = Lasting(p.Blocks)[:max(0, len(p.Blocks)-stays+1)]
 	}
 	return h.Replaced() || p.replaced()
 }
@@ -32,9 +32,9 @@ func (p Points) replaced() bool {
 	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= Testable && falls && later[len(later)-1] > 0
 }
 
-// lasting is of each value what is left of it at the next two marks: those by the clock lie
+// Lasting is of each value what is left of it at the next two marks: those by the clock lie
 // anywhere, and between the making of a larger block and the end of the one before both are there.
-func lasting(y []float64) []float64 {
+func Lasting(y []float64) []float64 {
 	out := make([]float64, len(y))
 	for i := range y {
 		out[i] = slices.Min(y[i:min(i+stays, len(y))])
@@ -58,7 +58,7 @@ func (h *History) RoseBefore() bool {
 	if n-from < Testable {
 		return false
 	}
-	x, y := trend.Floors(h.Whole.X[from:n], lasting(h.Whole.Sizes[:before])[from:n], Windows)
+	x, y := trend.Floors(h.Whole.X[from:n], Lasting(h.Whole.Sizes[:before])[from:n], Windows)
 	t := trend.MannKendall(y)
 	return t.Z > 0 && t.P <= Doubtful && y[len(y)-1] > y[middle(x)] && h.Whole.Sizes[before] < y[len(y)-1]
 }
