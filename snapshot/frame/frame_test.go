@@ -11,6 +11,29 @@ const (
 	inGo     = "/usr/local/go/src/"
 )
 
+func TestHeadlineIsTheInnermostFrameOfTheUser(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		frames []snapshot.Frame
+		want   int
+	}{
+		{"native and installed frames are passed over", []snapshot.Frame{{Function: "at::empty", File: "??"}, {Function: "linear", File: "/usr/lib/python3/site-packages/torch/nn/functional.py"}, {Function: "forward", File: "model.py"}, {Function: "main", File: "train.py"}}, 2},
+		{"the engine is a library to its workloads", []snapshot.Frame{{Function: "engine.Conv2d", File: "engine/ops.go"}, {Function: "workload.Forward", File: "engine/workload/pyramid.go"}}, 1},
+		{"a folder engine of a program in Python is the program's", []snapshot.Frame{{Function: "linear", File: "/x/site-packages/torch/nn/functional.py"}, {Function: "step", File: "engine/trainer.py"}, {Function: "main", File: "train.py"}}, 1},
+		{"the engine is a library to other modules", []snapshot.Frame{{Function: "engine.Conv2d", File: "github.com/memdiag/memdiag/engine/nn/conv.go"}, {Function: "main.step", File: "train.go"}}, 1},
+		{"a stack of native frames has none", []snapshot.Frame{{Function: "AddmmBackward0::apply", File: "??"}}, -1},
+		{"code that a compiler wrote is none", []snapshot.Frame{{Function: "call", File: "/tmp/torchinductor_ann/ab/cab.py"}, {Function: "launcher", File: "/home/ann/.triton/cache/ab/launch.py"}, {Function: "forward", File: "model.py"}}, 2},
+		{"Python's own library on Windows is none", []snapshot.Frame{{Function: "deepcopy", File: `C:\Python311\Lib\copy.py`}, {Function: "keep", File: `C:\work\lib\ema.py`}}, 1},
+		{"a file with a Windows path is one", []snapshot.Frame{{Function: "forward", File: `C:\work\model.py`}}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Headline(c.frames); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatAProfilerAllocatesIsToldFromWhatRunsUnderIt(t *testing.T) {
 	at := func(file, function string) snapshot.Frame {
 		return snapshot.Frame{File: file, Function: function, Line: 7}
