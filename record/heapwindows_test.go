@@ -410,3 +410,21 @@ func TestWhatComesAndGoesIsTakenFromWhereItCame(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, turnover, "{(): 5000, 'cache': 0}\n{(): [3000, 240000], 'cache': [0, 0]}\n")
 }
+
+// tooLarge has a line that keeps what is too large for Python's own allocator, whose count of blocks has these, too; then something else
+// comes.
+const tooLarge = windowsByHand + `windows.size = 64
+growing = {"line": [0, 0, 10, 50_000]}
+for _ in range(9):
+    windows.share(2, 500_000, growing)
+    windows.share(0, 98, growing)
+print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items()})
+windows.share(0, 200, growing)
+print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items()})
+`
+
+// TestBlocksThatLinesHaveOfMallocAreToldOnce: a list of long strings was two leaks, its line and one of blocks without a stack.
+func TestBlocksThatLinesHaveOfMallocAreToldOnce(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, tooLarge, "{'line': [0, 0, 900, 4500000], (): [0, 0, 0, 0]}\n{'line': [0, 0, 900, 4500000], (): [182, 11648, 0, 0]}\n")
+}

@@ -17,7 +17,8 @@ class Native:
         raise AssertionError("the program's own code was asked")
 shared = list(range(1000))
 rows, tags, losses, natives, same, queue, cache = [], {}, [], [], [1] * 9, collections.deque(maxlen=100), []
-text, log, still, numbers = bytearray(), io.BytesIO(), bytearray(100_000), array.array("b")
+text, log, still, numbers, words, closed = bytearray(), io.BytesIO(), bytearray(100_000), array.array("b"), io.StringIO(), io.StringIO()
+closed.close()
 @functools.lru_cache(maxsize=None)
 def square(n):
     return n * n
@@ -33,6 +34,7 @@ def step(n):
     text.extend(b"0" * 10_000)
     numbers.extend(b"0" * 10_000)
     log.write(b"0" * 10_000)
+    words.write("0" * 10)
 
 agent = types.SimpleNamespace(step=9, stepping=True, ticks=0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False))
 search = _holders.Search(agent, types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set()))
@@ -70,6 +72,7 @@ after walk 2
   __main__.square cache True 10 False 0 items
   __main__.tags dict True 10 True 0 items
   __main__.text bytearray True True False 0 items
+  __main__.words StringIO True 100 False 0 items
 after walk 3
   __main__.log BytesIO True True False 0 items
   __main__.losses list True 15 False 0 items
@@ -80,6 +83,7 @@ after walk 3
   __main__.square cache True 15 False 0 items
   __main__.tags dict True 15 True 0 items
   __main__.text bytearray True True False 0 items
+  __main__.words StringIO True 150 False 0 items
 a step later
   __main__.log BytesIO True True False 0 items
   __main__.losses list True 16 False 0 items
@@ -90,6 +94,7 @@ a step later
   __main__.square cache True 16 False 0 items
   __main__.tags dict True 16 True 0 items
   __main__.text bytearray True True False 0 items
+  __main__.words StringIO True 160 False 0 items
 False False False True False
 `)
 }

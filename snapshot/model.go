@@ -340,8 +340,12 @@ type Holder struct {
 
 // Noun is what a holder's Items are: bytes of a buffer, else items.
 func (h *Holder) Noun() string {
-	if h != nil && (h.Kind == "bytearray" || h.Kind == "array.array" || h.Kind == "BytesIO") {
+	switch {
+	case h == nil:
+	case h.Kind == "bytearray" || h.Kind == "array.array" || h.Kind == "BytesIO":
 		return "byte"
+	case h.Kind == "StringIO":
+		return "character"
 	}
 	return "item"
 }

@@ -134,7 +134,7 @@ func general(kind string) string {
 	switch kind {
 	case "dict", "cache":
 		return "map"
-	case "tuple", "set", "deque", "chain", "array", "array.array", "bytearray", "BytesIO":
+	case "tuple", "set", "deque", "chain", "array", "array.array", "bytearray", "BytesIO", "StringIO":
 		return "list"
 	}
 	return kind

@@ -25,8 +25,10 @@ OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
-# What has no items but bytes: the kind, and what says how many it has room for.
-BUFFERS = {id(t): (name, t.__sizeof__) for t, name in ((bytearray, "bytearray"), (array.array, "array.array"), (io.BytesIO, "BytesIO"))}
+# What has no items but bytes or characters: the kind, and what says how many it has room for, or how far it was written.
+BUFFERS = {id(t): (name, room) for t, name, room in (
+    (bytearray, "bytearray", bytearray.__sizeof__), (array.array, "array.array", array.array.__sizeof__),
+    (io.BytesIO, "BytesIO", io.BytesIO.__sizeof__), (io.StringIO, "StringIO", io.StringIO.tell))}
 # The label of the list in which itertools.cycle has what it saw.
 CYCLE = " of itertools.cycle"
 # Places of a list that are counted at most.

@@ -78,6 +78,7 @@ class Windows:
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
         self.unplaced = 0  # bytes of malloc that no line is known to have made
+        self.larger = 0  # blocks of malloc's that lines were told of, and that Python's count of blocks is to have as well
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
         self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
@@ -352,7 +353,7 @@ class Windows:
             steps, spans = self.agent.step - self.settled, sum(self.spans)
             since, by_steps, before = self.levels[0]
             blocks = sum(g[0] for g in growing.values())
-            for i, (at, change, little) in enumerate(zip((0, 2), changes, (BLOCKS, BYTES))):
+            for i, (at, change, little) in reversed([*enumerate(zip((0, 2), changes, (BLOCKS, BYTES)))]):
                 rate, native = sum(g[at and at + 1] for g in growing.values()) / spans, False
                 if by_steps == self.agent.stepping and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
                     most = 0  # what those lines make takes the place of what goes
@@ -434,7 +435,11 @@ class Windows:
             return
         weight = sum(g[by] for g in growing.values())
         if not weight and at == 0 and self.size:
-            weight, growing = 1, {(): [1, self.size, 0, 0]}
+            told = min(change, self.larger)
+            self.larger -= told
+            change, weight, growing = change - told, 1, {(): [1, self.size, 0, 0]}
+        elif at == 0:
+            self.larger = 0
         if not weight and at == 2:
             self.unplaced += change
         for stack, g in growing.items() if weight else ():
@@ -443,6 +448,7 @@ class Windows:
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
+            self.larger += change * g[2] / weight if at else 0
 
 
 def lasting(now, before, dips):
