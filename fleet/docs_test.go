@@ -22,10 +22,15 @@ const (
 
 func TestThePageHasAllColumns(t *testing.T) {
 	var b strings.Builder
+	fmt.Fprintf(&b, "\nEach table begins with `run`: %s. `rank` is %s.\n", runColumn.About, rankColumn.About)
 	for _, table := range Schema {
 		fmt.Fprintf(&b, "\n### %s\n\nA row is %s.\n\n| column | kind | what it is |\n|---|---|---|\n", table.Name, table.About)
 		for _, c := range table.Columns {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kinds[c.Kind], c.About)
+			about := c.About
+			if c == runColumn || c == rankColumn {
+				about = ""
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kinds[c.Kind], about)
 		}
 	}
 	b.WriteString("\n")

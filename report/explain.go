@@ -61,8 +61,8 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 	if len(causes) > 1 {
 		level = "##"
 		b.WriteString("# Causes of memory leaks, and their fixes\n\n" +
-			"`memdiag diff` names one of these causes for a finding. `memdiag explain CAUSE` shows an entry in the terminal.\n" +
-			"`memdiag explain --format md` writes this page; a test compares it with the catalogue.\n\n" +
+			"`memdiag diff` names one of these causes for a finding. `memdiag explain CAUSE` shows an entry in the terminal,\n" +
+			"with the commands that show it at work on a built-in workload. `memdiag explain --format md` writes this page.\n\n" +
 			"| id | what it is |\n|---|---|\n")
 		for _, c := range causes {
 			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, c.Name)
@@ -78,7 +78,10 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 		code := language(c.Before + c.After)
 		fmt.Fprintf(&b, "```%s\n%s\n```\n\nbecomes\n\n```%s\n%s\n```\n\n", code, c.Before, code, c.After)
 		if len(c.Workloads) > 0 {
-			fmt.Fprintf(&b, "Try it: `%s`. Workloads: %s.\n\n", strings.Join(tries(c, "memdiag"), "`, then `"), strings.Join(c.Workloads, ", "))
+			if len(causes) == 1 {
+				fmt.Fprintf(&b, "Try it: `%s`. ", strings.Join(tries(c, "memdiag"), "`, then `"))
+			}
+			fmt.Fprintf(&b, "Workloads: %s.\n\n", strings.Join(c.Workloads, ", "))
 		}
 		fmt.Fprintf(&b, "Met in %s.\n", strings.Join(c.References, ", "))
 	}
