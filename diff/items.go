@@ -42,7 +42,8 @@ func (r *Result) sizeItems(rows []Row) {
 	}
 	r.inHolders(rows)
 	r.nameContainers(rows)
-	e := r.beyondTensors()
+	r.nameAlongside(rows)
+	e, lines := r.beyondTensors()
 	if e == nil {
 		return
 	}
@@ -71,6 +72,7 @@ func (r *Result) sizeItems(rows []Row) {
 		f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
 		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 		f.Reasons = append(f.Reasons, inStepWith(others)...)
+		r.takeIn(&f, r.Series.Site(f.Rows[0]), lines)
 		r.Findings = append(r.Findings, f)
 	}
 	r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
@@ -85,17 +87,17 @@ func inStepWith(paths []string) []string {
 }
 
 // beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
-// from the third window on, explain nothing while none of them is called a leak.
-func (r *Result) beyondTensors() *Reserve {
+// from the third window on, explain nothing while none of them is called a leak: the growth has theirs then.
+func (r *Result) beyondTensors() (e *Reserve, lines bool) {
 	if e := r.Unexplained(); e != nil || r.Leaks() > 0 {
-		return e
+		return e, false
 	}
 	_, beyond := r.Series.BeyondTensors()
 	x, rest := r.floorsBeyond(beyond)
 	if rest == nil || !steadily(r.options.Without, x, rest) {
-		return nil
+		return nil, false
 	}
-	return r.ofProcess(x, rest)
+	return r.ofProcess(x, rest), true
 }
 
 // ofItems is a leak of a container's items; nil unless it becomes longer without end, in proportion to the process, and the

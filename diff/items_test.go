@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -284,4 +285,88 @@ func TestALeakWithoutAHolderNamesNativeMemoryThatGrowsWithIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestALeakOfItemsTakesInTheLinesThatMakeThem: a program that starts a thread a step, which never ends, was five findings; the leak had
+// no line.
+func TestALeakOfItemsTakesInTheLinesThatMakeThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		made     func(i int) int // objects of a line, at the i-th unit of time
+		findings int
+		line     bool
+	}{
+		"a line that makes four objects an item":  {func(i int) int { return 32 * (i - 19) }, 1, true},
+		"a line of another rhythm stays in doubt": {func(i int) int { return 8 * (i - 19) * (i - 19) * (i - 19) }, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := containerRun(upTo(24), func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }, lengths{"threading._active", 0, 0, func(i int) int64 { return int64(8 * i) }})
+			for i, s := range run.Snapshots {
+				addHeap(s, "start", max(0, c.made(i)))
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if r.Leaks() != 1 || len(r.Findings) != c.findings || f.Holder == nil || f.Holder.Path != "threading._active" || (f.Headline >= 0) != c.line {
+				t.Errorf("%d leaks, %d findings; the first is held by %+v, line %v; %+v", r.Leaks(), len(r.Findings), f.Holder, f.Headline >= 0, r.Findings[len(r.Findings)-1])
+			}
+			if rate := f.Rate.Bytes.Value; rate < 6000 || rate > 6300 {
+				t.Errorf("%.0f bytes a step: what the line makes is a part of the process's growth", rate)
+			}
+		})
+	}
+}
+
+// TestAContainerThatBecomesLongerWithLinesHoldsThem: of a program that starts a thread a step, lines of the program's and of threading's
+// were four leaks without a holder.
+func TestAContainerThatBecomesLongerWithLinesHoldsThem(t *testing.T) {
+	still := func(int) snapshot.Bytes { return 0 }
+	each := func(n int64) func(i int) int64 { return func(i int) int64 { return n * int64(i) } }
+	for name, c := range map[string]struct {
+		container lengths
+		leaks     int
+	}{
+		"threads that never end":             {lengths{"threading._active", 0, 0, each(8)}, 1},
+		"a list of numbers":                  {lengths{"main.losses", 32, 0, each(8)}, 2},
+		"a list of more than the lines make": {lengths{"main.rows", 0, 0, each(100)}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := containerRun(upTo(24), still, c.container)
+			for i, s := range run.Snapshots {
+				addHeap(s, "start", 32*i)
+				addHeap(s, "run", 16*i)
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Findings[0]
+			if held := f.Holder != nil && f.Holder.Path == c.container.path; r.Leaks() != c.leaks || held != (c.leaks == 1) || f.Rows[0].Frames[0].Function != "start" {
+				t.Errorf("%d leaks, the first of %s, held by %+v", r.Leaks(), f.Rows[0].Frames[0].Function, f.Holder)
+			}
+			if cause := f.Cause; c.leaks == 1 && (len(f.Rows) != 2 || cause == nil || cause.ID != "threads-not-ended") {
+				t.Errorf("%d lines, cause %+v", len(f.Rows), cause)
+			}
+		})
+	}
+}
+
+// addHeap adds Python's heap with so many objects of a line, without their births, as windows tell of them.
+func addHeap(s *snapshot.Snapshot, line string, n int) {
+	b, size := &s.Blocks, snapshot.Bytes(1500*n)
+	countEach(b)
+	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.PythonHeap })
+	if at < 0 {
+		at, s.Devices = len(s.Devices), append(s.Devices, snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown})
+	}
+	s.Devices[at].Meters.Allocated += size
+	if n == 0 {
+		return
+	}
+	s.Segments = append(s.Segments, snapshot.Segment{Device: at, FirstBlock: len(b.Size), NumBlocks: 1})
+	b.Segment = append(b.Segment, int32(len(s.Segments)-1))
+	b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, size), append(b.Requested, size)
+	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames([]snapshot.Frame{{Function: line, File: line + ".py", Line: 8}})), append(b.Count, int64(n))
+	b.BirthStep = append(b.BirthStep, snapshot.NoStep)
 }

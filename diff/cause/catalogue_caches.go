@@ -90,6 +90,19 @@ var caches = []Cause{
 		},
 	},
 	{
+		ID: "threads-not-ended", Name: "threads are started and never end",
+		What: "Python holds each thread until its function returns, and with it the function's arguments, its locals and the thread's stack. Examples: a poller for each step that waits for good; " +
+			"a writer, loader or client that has a thread of its own and is made anew in each epoch, without a call of close.",
+		Sign:       "threading._active becomes longer. The process grows by some KiB a thread, more than its objects take.",
+		Fix:        "close what has a thread when you are done with it (SummaryWriter.close(), a pool's shutdown()), have each thread's function return, and join it; or start one thread that serves all",
+		Before:     "for epoch in range(epochs):\n    writer = SummaryWriter(folder)\n    train(writer)",
+		After:      "for epoch in range(epochs):\n    with SummaryWriter(folder) as writer:\n        train(writer)",
+		References: []string{"tensorboardX#108", "tensorflow#8981", "mem0#4423"},
+		objects:    true,
+		plain:      true,
+		clues:      []clue{need(heldIn(9, "threading._active"))},
+	},
+	{
 		ID: "cycle-keeps", Name: "itertools.cycle retains every item",
 		What: "itertools.cycle stores each item of the first round, returns the stored items in later rounds, and does not use the loader again. " +
 			"With a loader it stores all batches of an epoch; with an endless loader, all batches ever. itertools.tee stores each item until all of its iterators have read it.",

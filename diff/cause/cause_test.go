@@ -287,6 +287,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"batches that itertools.cycle keeps", leak(
 			site(1, 800, 8192, "collate_tensor_fn /x/site-packages/torch/utils/data/_utils/collate.py", "<module> train.py").heldBy("list", "__main__.batches of itertools.cycle", 800),
 		).following(Steps), "cycle-keeps"},
+		{"threads that Python holds while they run", leak(
+			site(0, 0, 0, "start poll.py").heldBy("dict", "threading._active", 783),
+		).following(Steps), "threads-not-ended"},
 		{"states that keep the one before, of which a window saw the newest", leak(
 			site(0, 2973, 8192, "State.__init__ play.py").heldBy("chain", "__main__.state.previous…", 9),
 		), "chain-grows"},

@@ -1,0 +1,92 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+)
+
+// leastMade is how many objects a line has made at least for each item of a container whose items it makes.
+const leastMade = 0.8
+
+// nameAlongside names the holder of leaks on Python's heap that nobody was found to hold, and makes one leak of them: a container that
+// becomes longer in proportion to each. Many lines make a thread that never ends, and only Python's own modules, where a walk comes last,
+// lead to it.
+func (r *Result) nameAlongside(rows []Row) {
+	for i := range rows {
+		row := &rows[i]
+		h, site := holder(r.Last, row), r.Series.Site(row)
+		if h == nil || h.Bound > 0 || site == nil {
+			continue
+		}
+		j, ok := r.becomesLonger(row, site)
+		if !ok {
+			continue
+		}
+		most := -1
+		for k := range r.Findings {
+			f := &r.Findings[k]
+			if f.Verdict == Leak && f.Headline >= 0 && f.Rate.Unit == j.Rate.Unit && r.makes(f, site) && (most < 0 || f.Growth().Bytes > r.Findings[most].Growth().Bytes) {
+				most = k
+			}
+		}
+		if most < 0 || !mayTake(h, r.Findings[most].Rate.Bytes.Value/j.Rate.Blocks.Value) {
+			continue
+		}
+		lead := r.Findings[most]
+		r.Findings = slices.Delete(r.Findings, most, most+1)
+		lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s becomes longer in proportion", h.Path))
+		r.takeIn(&lead, site, false)
+		lead.Holder = h
+		r.Findings = append(r.Findings, lead)
+	}
+}
+
+// takeIn has a leak have the lines of Python's heap that make the items of its container. If it is of items that no line was seen to add,
+// it has the place of the line that grew most. The growth of the process that it has may have theirs within.
+func (r *Result) takeIn(lead *Finding, site *SiteSeries, within bool) {
+	joined := make(map[*Row]bool)
+	var most *Finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Verdict != Leak && f.Verdict != Inconclusive || f.Rate.Unit != lead.Rate.Unit || !r.makes(f, site) {
+			continue
+		}
+		joined[f.Rows[0]] = true
+		switch {
+		case onLanguageHeap(lead.Rows):
+			lead.Rows = append(lead.Rows, f.Rows...)
+		case within:
+			lead.Behind = append(lead.Behind, f.Rows...)
+		default:
+			r.putBehind(lead, f.Rows, f.Rate)
+			lead.Beside += f.Growth().Bytes
+		}
+		if f.Headline >= 0 && (most == nil || f.Growth().Bytes > most.Growth().Bytes) {
+			most = f
+		}
+	}
+	if onLanguageHeap(lead.Rows) {
+		r.measure(lead)
+	} else if most != nil && lead.Headline < 0 {
+		lead.Rows[0].Frames, lead.Headline = most.Rows[0].Frames, most.Headline
+	}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return joined[f.Rows[0]] })
+}
+
+// makes reports whether the lines of a finding on Python's heap, of which nobody found what holds them, may make the items of a container:
+// it becomes longer in proportion, and by no more than they make objects.
+func (r *Result) makes(f *Finding, site *SiteSeries) bool {
+	if f.Against != nil || !onLanguageHeap(f.Rows) || !f.Unheld() || !r.inProportion(site, r.bytesOf(f)) {
+		return false
+	}
+	made := make([]int64, len(r.Series.Marks))
+	for _, row := range f.Rows {
+		if s := r.Series.Site(row); s != nil {
+			for i, n := range s.Blocks {
+				made[i] += n
+			}
+		}
+	}
+	from, last := slices.IndexFunc(made, func(n int64) bool { return n > 0 }), len(made)-1
+	return from >= 0 && float64(made[last]-made[from]) >= leastMade*float64(site.Blocks[last]-site.Blocks[from])
+}
