@@ -62,8 +62,6 @@ type Batch struct {
 	Part  *Part
 	Group int
 	Rows  int
-	// Skip tells the rows of runs that count from another part; nil where there are none.
-	Skip func(row int) bool
 
 	columns []*parquet.Values
 }
@@ -202,7 +200,6 @@ func (s *Store) Scan(table string, columns []string, see func(worker int, b *Bat
 			if err != nil {
 				return err
 			}
-			b.Skip = w.part.skip(b)
 			worker := <-turns
 			defer func() { turns <- worker }()
 			return see(worker, b)

@@ -67,9 +67,9 @@ type Suspect struct {
 	Process     string // the kind of process, such as "loader worker"; "" for the one that a result is of
 	Device      series.DeviceID
 	Finding     *diff.Finding // of the last look that called it a leak
-	// Since is the mark at which this suspicion began, and Alarmed the mark of its alarm.
-	Since, Alarmed snapshot.Mark
-	State          State
+	// Since is the mark at which this suspicion began.
+	Since snapshot.Mark
+	State State
 
 	times  int           // that it was suspected
 	missed int           // looks in a row at which it had stopped
@@ -155,7 +155,7 @@ func (s *Suspect) Over() bool { return s.State == Ended || s.State == Withdrawn 
 // suspect begins a suspicion: what was won before counts no more.
 func (s *Suspect) suspect(since snapshot.Mark, until float64) {
 	s.times++
-	s.State, s.Since, s.Alarmed, s.until = Suspected, since, snapshot.Mark{}, until
+	s.State, s.Since, s.until = Suspected, since, until
 	s.test, s.missed, s.sizes = betting{money: 1}, 0, nil
 }
 
@@ -166,7 +166,7 @@ func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bo
 		s.missed, s.Finding, s.pid, s.seen = 0, f, pid, r.Last.Mark
 		s.bet = s.place(f, pid, r)
 		if s.State != Alarming && s.test.money >= math.Pow(4, float64(s.times))/3/Alpha && now >= s.until {
-			s.State, s.Alarmed = Alarming, r.Last.Mark
+			s.State = Alarming
 			return true
 		}
 	case f == nil || f.Verdict != diff.Inconclusive:

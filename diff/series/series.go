@@ -34,7 +34,6 @@ type Series struct {
 // SiteSeries is one site's live blocks and bytes at each mark of a Series.
 type SiteSeries struct {
 	Device int // Index into Series.Devices
-	Hash   snapshot.Hash
 	Blocks []int64
 	Bytes  []snapshot.Bytes
 
@@ -295,7 +294,7 @@ func (s *Series) site(key SiteKey, device int) int {
 		i = len(s.Sites)
 		s.index[key] = i
 		s.Sites = append(s.Sites, SiteSeries{
-			Device: device, Hash: key.Hash, key: key,
+			Device: device, key: key,
 			Blocks: make([]int64, len(s.Marks)), Bytes: make([]snapshot.Bytes, len(s.Marks)),
 		})
 	}

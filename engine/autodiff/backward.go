@@ -56,7 +56,7 @@ func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
 	}
 	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(b.order, a.order) })
 	o.tape.Take(nodes)
-	p := &pass{Ops: o.inner, decorator: o, keep: keep, pending: make(map[*Node]pending, len(nodes)), left: nodes}
+	p := &pass{Ops: o.inner, decorator: o, pending: make(map[*Node]pending, len(nodes)), left: nodes}
 	if options.CreateGraph {
 		p.Ops, p.create = o, true
 	}
@@ -84,7 +84,6 @@ type pass struct {
 	saved []*engine.Tensor
 
 	decorator *Ops
-	keep      bool
 	create    bool
 	node      *Node
 	given     []*mem.Storage // blocks of gradients that this node has passed on

@@ -67,9 +67,6 @@ type Device struct {
 	kernels  atomic.Uint32
 }
 
-// Overhead bounds what a Device takes for itself: staging, parameters, scratch.
-const Overhead = depth*hostBytes + scratchBytes + statusBytes + 1<<20
-
 var _ mem.Queued = (*Device)(nil)
 
 // Open opens the machine's best device: a real one before a software driver. The

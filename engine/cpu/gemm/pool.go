@@ -13,8 +13,7 @@ import (
 // Pool; their products are computed one after the other.
 type Pool struct {
 	mu      sync.Mutex // held while a product is computed
-	kern    *kernel
-	spaces  []space // one a member; the caller is member 0
+	spaces  []space    // one a member; the caller is member 0
 	batch   batch
 	calls   calls
 	workers []*worker
@@ -71,7 +70,7 @@ func NewPool(threads int) *Pool {
 }
 
 func newPool(threads int, kern *kernel) *Pool {
-	p := &Pool{kern: kern, spaces: make([]space, max(1, threads))}
+	p := &Pool{spaces: make([]space, max(1, threads))}
 	for i := range p.spaces {
 		p.spaces[i].kern = kern
 	}
