@@ -9,7 +9,7 @@ import (
 
 // mapped is how memory grew steadily that the process took from the system itself, past malloc, as native code with an
 // allocator of its own does; nil where none did. Address space counts as far as it was used: a buffer that is taken whole
-// and filled bit by bit does not grow, nor does a thread's stack.
+// and filled bit by bit does not grow, nor does a thread's stack. What malloc has is part of it where malloc gives no figures.
 func (r *Result) mapped() *Reserve {
 	if !r.Comparable || r.Leaks() > 0 || r.ProcessGrowth() != nil {
 		return nil
@@ -49,7 +49,14 @@ func (r *Result) mapped() *Reserve {
 		return nil
 	}
 	e := r.ofProcess(x, grown)
-	e.Mapped, e.Graph = true, nil
+	e.Mapped, e.Uncounted, e.Graph = true, uncounted(r.Last), nil
 	r.explainReserve(e)
 	return e
+}
+
+// uncounted reports whether a snapshot has a process whose malloc gives no figures, as musl's.
+func uncounted(s *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool {
+		return d.Kind == snapshot.Process && d.Mapped > 0 && d.Meters.Allocated == 0 && d.Meters.Reserved == 0
+	})
 }

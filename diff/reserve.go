@@ -41,6 +41,8 @@ type Reserve struct {
 	Uneven bool
 	// Mapped, with Host: the process took it from the system itself, past malloc.
 	Mapped bool
+	// Uncounted, with Mapped: it may be malloc's, which gives no figures.
+	Uncounted bool
 	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
 	Processes *Processes
 
@@ -431,6 +433,8 @@ func (e *Reserve) String() string {
 		switch {
 		case e.noTensors && !e.Mapped:
 			what = "it may leak memory that is not recorded, such as that of native code"
+		case e.Uncounted:
+			what = "this system's malloc does not say what it has in use, so Python objects above 512 B and memory of native code are not recorded; record with --python-heap on to find a line of Python"
 		case e.Mapped:
 			what = "it does not come from malloc; native code mapped it, such as a library's allocator or buffer"
 		case e.Graph != nil:

@@ -26,3 +26,24 @@ func TestTheHeapOfAnOldGlibcIsKnown(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, oldMalloc, "[(4294967301, 7, 2147483647), (4294967276, 6, 4294967294), (4294967276, 6, 4294967297)]\nTrue True\nNone\n")
 }
+
+// silentMalloc is recorded where malloc gives no figures, as musl's and macOS's, and where it does.
+const silentMalloc = `
+import types
+from memdiag import _heap, _own
+
+for figures in None, (4 << 20, 1 << 20, 0):
+    _heap.mallinfo = lambda: figures and (lambda: figures)
+    agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, torch=types.SimpleNamespace(module=None, cuda=None, bytes=0, sweep=lambda: None), elapsed=lambda: 9.0, programs=lambda: 9.0, spent=0.0, step=0, stepping=False, ticker=types.SimpleNamespace(thread=None, interval=1.0, acts=lambda: False), holders=types.SimpleNamespace(look=lambda lines: 0))
+    agent.heap, agent.own = _heap.Heap(agent), _own.Own(agent)
+    snapshot = types.SimpleNamespace(notes=[], devices=[], device=lambda kind, *_, **meters: snapshot.devices.append((kind, meters)))
+    with agent.own:
+        agent.heap.fill(snapshot)
+    process = dict(snapshot.devices).get("host", {})
+    print("allocated" in process, process.get("mapped", 1) > 0, sum("gives no figures" in note for note in snapshot.notes))
+`
+
+func TestAMallocWithoutFiguresIsSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, silentMalloc, "False True 1\nTrue True 0\n")
+}

@@ -201,6 +201,9 @@ func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
 	}
 	return slices.DeleteFunc(list, func(one meter) bool {
 		dull := func(m snapshot.Meters) bool {
+			if d.Kind == snapshot.Process && one.name == "allocated" && m.Allocated == 0 {
+				return true // every process has some: its malloc gives no figures, as musl's
+			}
 			return one.of(m) == snapshot.Unknown || one.name != "allocated" && one.of(m) == m.Allocated
 		}
 		return dull(m) && (before == nil || dull(*before))

@@ -223,10 +223,14 @@ class Heap:
             meters["mapped"] = max(0, space - held(heap) - heap[1])
             if not self.windowed() and not self.tracing:
                 self.look(held(heap) - own)
+        elif space:
+            meters["mapped"] = space  # that of a malloc without figures, too
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
         if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
+        if self.mallinfo is False and not self.tracing and self.wanted != "off":
+            snapshot.notes.append("this system's malloc gives no figures, so the sizes of Python's objects above 512 B are not counted: where such objects leak, a rate is too low; --python-heap on counts them")
         if self.tracing:
             self.lines(snapshot)
         elif self.windowed():
@@ -245,7 +249,7 @@ class Heap:
         return blocks - self.free
 
     def malloc(self):
-        """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another."""
+        """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another, which has no figures."""
         if self.mallinfo is None:
             self.mallinfo = mallinfo() or False
         return self.mallinfo() if self.mallinfo else None
