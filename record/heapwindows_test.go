@@ -159,13 +159,16 @@ print(agent.heap.outgrows())
 windows.lines = {"buffer": [0.2, 90, 0.1, 500_000], "line": [9, 900, 0, 0], "half a block": [0.3, 30, 0, 0], (): [9, 900, 0, 0]}
 print(sorted(str(stack) for _, _, stack in windows.grown()))
 for levels in ([9000 * i for i in range(10)], [0] * 8 + [9000, 80_000], [0] * 6 + [80_000] * 4, [0, 80_000]):
-    windows.unknown = [((i + 1) * 100 / len(levels), n, 0) for i, n in enumerate(levels)]
+    windows.unknown = [((i + 1) * 100 / len(levels), 0, n, 0) for i, n in enumerate(levels)]
     print(windows.silent(), end=" ")
+agent.stepping, agent.step = True, 100 # all within a hundredth of the time, after imports
+windows.unknown = [(99 + i / 10, 10 * i + 10, 9000 * i, 0) for i in range(10)]
+print(windows.silent(), end=" ")
 `
 
 func TestMemoryWithoutALineHasContainersBeFollowed(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unplaced, "False False True False False False False False True\n['buffer', 'line']\nTrue False False True ")
+	agentProgram(t, unplaced, "False False True False False False False False True\n['buffer', 'line']\nTrue False False True True ")
 }
 
 func TestAStepThatIsDearToTraceIsNotTracedToItsEnd(t *testing.T) {
@@ -427,4 +430,21 @@ print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items(
 func TestBlocksThatLinesHaveOfMallocAreToldOnce(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, tooLarge, "{'line': [0, 0, 900, 4500000], (): [0, 0, 0, 0]}\n{'line': [0, 0, 900, 4500000], (): [182, 11648, 0, 0]}\n")
+}
+
+// strides has steps of 10 µs, of which a window of half a second has thousands.
+const strides = windowsByHand + `import time
+agent.stepping, agent.programs = True, lambda: 1.0
+for step in 12, 100, 2000:
+    windows.wanted, windows.slow, windows.spent = True, 2.0, 0.0
+    windows.without = 0, 1.0 - 1e-5 * step, time.monotonic(), time.process_time()
+    windows.bound(step)
+    print(windows.opened, windows.stride, end=" ")
+    windows.stop()
+`
+
+// A window in a run of short steps lasted to its end, and one window tells no line.
+func TestAWindowIsNoLongerThanAPartOfTheStepsSoFar(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, strides, "12 1 100 6 2000 125 ")
 }

@@ -30,8 +30,8 @@ STEPS_ALLOWANCE, STEPS_SHARE = 0.3, 0.03
 GUESS, LITTLE, OVERDRAWN, HOPELESS, VAIN = 6.0, 1.3, 1.5, 2.5, 8
 # Threads in which Python runs where the program has none but its main one: that, and the agent's.
 OWN = 2
-# Looks in a window, which lasts for so many seconds; where no optimizer steps no longer than this part of the time so far,
-# or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
+# Looks in a window, which lasts for so many seconds; no longer than this part of the steps so far, or where no optimizer steps of the
+# time so far or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
 # share of the time so far: a long one tells more than several short ones do.
 LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
 # Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown. One that has
@@ -80,7 +80,7 @@ class Windows:
         self.unplaced = 0  # bytes of malloc that no line is known to have made
         self.larger = 0  # blocks of malloc's that lines were told of, and that Python's count of blocks is to have as well
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
-        self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, blocks, bytes
+        self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, steps, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
         self.traces = 0  # that its last look found
@@ -186,7 +186,8 @@ class Windows:
             return
         if self.slow:
             afford = left / (max(1, ENOUGH - self.number) + 1) / LOOKS - self.reading  # one more finds who holds
-            self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(LASTS / (LOOKS * self.lasts))))
+            longest = min(LASTS / self.lasts, PART * step) / LOOKS  # in a short run, too, there are to be enough windows
+            self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(longest)))
         self.limit, self.opened, self.read = self.predicted(), step, 0.0
         self.start()
 
@@ -370,7 +371,7 @@ class Windows:
                 self.beyond[i] += 0 if native else max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
-        self.unknown.append((self.agent.elapsed(), *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
+        self.unknown.append((self.agent.elapsed(), self.agent.step, *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.rises(level, garbage=garbage):
@@ -409,10 +410,11 @@ class Windows:
         return self.unplaced > MUCH * BYTES
 
     def silent(self):
-        """Whether the heap has grown by much, and in the second half of the time by its part of that, and no line is known. Of many
-        snapshots both quarters of that half must have seen it: what a program makes at its end is one jump."""
-        elapsed, shares = self.agent.elapsed(), (0.5, 0.75, 1.0) if len(self.unknown) >= QUARTERS else (0.5, 1.0)
-        levels = [next((u[1:] for u in reversed(self.unknown) if u[0] <= share * elapsed), (0, 0)) for share in shares]
+        """Whether the heap has grown by much, and in the second half of the steps, or of the time, by its part of that, and no line is
+        known. Of many snapshots both quarters of that half must have seen it: what a program makes at its end is one jump."""
+        shares = (0.5, 0.75, 1.0) if len(self.unknown) >= QUARTERS else (0.5, 1.0)
+        by, whole = (1, self.agent.step) if self.agent.stepping else (0, self.agent.elapsed())  # to import takes most of a short run's time
+        levels = [next((u[2:] for u in reversed(self.unknown) if u[by] <= share * whole), (0, 0)) for share in shares]
         for little, at in zip((BLOCKS, BYTES), zip(*levels)):
             parts = [later - before for before, later in zip(at, at[1:])]
             if at[-1] > MUCH * little and sum(parts) > MUCH * little / 2 and min(parts) > LATE * at[-1] / len(parts):
