@@ -12,29 +12,18 @@ func MaxPool2d(o Ops, x *Tensor, w Window) *Tensor {
 	if x.shape.Rank == 4 && w.Kernel == w.Stride && tiles(x.shape.Dims[2], w.Kernel[0]) && tiles(x.shape.Dims[3], w.Kernel[1]) {
 		return Apply(o, maxTiles{w}, x)
 	}
-	return pool(o, "max pool", x, w, func(patches *Tensor) *Tensor { return o.MaxOver(patches, 2) })
-}
-
-func tiles(extent, kernel int) bool { return kernel > 0 && extent > 0 && extent%kernel == 0 }
-
-// AvgPool2d averages under each place of a window: [n c h w] to [n c oh ow].
-// Padding counts as zeros.
-func AvgPool2d(o Ops, x *Tensor, w Window) *Tensor {
-	return pool(o, "average pool", x, w, func(patches *Tensor) *Tensor { return Mean(o, patches, 2) })
-}
-
-func pool(o Ops, op string, x *Tensor, w Window, fold func(*Tensor) *Tensor) *Tensor {
-	Check(op, x)
 	if x.shape.Rank != 4 || !w.fits(x.shape.Dims[2], x.shape.Dims[3]) {
-		fail(op, fmt.Sprintf("an image [n c h w] is needed that has room for the window %+v", w), x)
+		fail("max pool", fmt.Sprintf("an image [n c h w] is needed that has room for the window %+v", w), x)
 	}
 	n, c := x.shape.Dims[0], x.shape.Dims[1]
 	oh, ow := w.Out(x.shape.Dims[2], x.shape.Dims[3])
 	return Tidy(o, func() *Tensor {
 		patches := o.Reshape(o.Unfold(x, w), n, c, w.Kernel[0]*w.Kernel[1], oh*ow)
-		return o.Reshape(fold(patches), n, c, oh, ow)
+		return o.Reshape(o.MaxOver(patches, 2), n, c, oh, ow)
 	})
 }
+
+func tiles(extent, kernel int) bool { return kernel > 0 && extent > 0 && extent%kernel == 0 }
 
 // Upsample2x repeats every pixel of x [n c h w] in a square of two by two.
 func Upsample2x(o Ops, x *Tensor) *Tensor {

@@ -167,7 +167,6 @@ TALL = draw(2, 2, 4, 6, gap=40)
 case("max pool of tiles", lambda x: F.max_pool2d(x, 2), TALL)
 case("max pool of overlapping windows", lambda x: F.max_pool2d(x, 3, 1), TALL)
 case("max pool with a rest", lambda x: F.max_pool2d(x, 2), draw(2, 2, 5, 4, gap=40))
-case("average pool with padding", lambda x: F.avg_pool2d(x, 3, 2, 1), TALL)
 case("upsample", lambda x: F.interpolate(x, scale_factor=2), TALL)
 
 LOGITS, LABELS = draw(4, 5, low=-6, high=6), ints(3, 0, 4, 3)
