@@ -109,6 +109,27 @@ func TestWhatIsGoneIsLetGoOfAUnitLater(t *testing.T) {
 	agentProgram(t, ended, "")
 }
 
+// pausedStretch has a stretch of time that is watched, and one in which the mode could not be left, as in inference_mode.
+const pausedStretch = `
+from types import SimpleNamespace
+from memdiag._torch import Torch
+
+t = Torch(SimpleNamespace(elapsed=lambda: 2.0, step=0, stepping=False, took=0.0))
+t.price, t.thread, t.unit, t.since = SimpleNamespace(of=lambda operators, took: float(operators)), 1, t.clock, 1
+t.weak, t.table, t.young, t.late = SimpleNamespace(_expired=None, _free_weak_ref=None), {}, [], []
+t.mode = SimpleNamespace(ops=8, paused=True)
+t.settle()
+assert (round(t.clock.spent), t.ahead, t.stretch) == (8, 0.0, 0.0), "the next snapshot pays for what it did not ask for"
+t.mode = SimpleNamespace(ops=8, paused=False)
+t.settle()
+assert (round(t.ahead), t.stretch) == (8, 2.0), (t.ahead, t.stretch)
+`
+
+func TestASnapshotPaysForNoOperatorsThatNobodyWatched(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, pausedStretch, "")
+}
+
 // TestAWindowCostsWhatOtherThreadsTakeLonger: the main thread waits for Python's lock meanwhile, which is no time of its own.
 func TestAWindowCostsWhatOtherThreadsTakeLonger(t *testing.T) {
 	agentProgram(t, `

@@ -104,7 +104,7 @@ class Units:
             price = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
             cost = self.costs(price)
             self.charge(cost)
-            if self.unit is self.clock and self.counts():
+            if self.unit is self.clock and self.counts() and self.watches():  # not where the mode could only be paused, which costs, too
                 self.ahead += cost
                 self.stand(now)
         elif self.late:
