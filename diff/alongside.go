@@ -3,6 +3,8 @@ package diff
 import (
 	"fmt"
 	"slices"
+
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // leastMade is how many objects a line has made at least for each item of a container whose items it makes.
@@ -25,7 +27,7 @@ func (r *Result) nameAlongside(rows []Row) {
 		most := -1
 		for k := range r.Findings {
 			f := &r.Findings[k]
-			if f.Verdict == Leak && f.Headline >= 0 && f.Rate.Unit == j.Rate.Unit && r.makes(f, site) && (most < 0 || f.Growth().Bytes > r.Findings[most].Growth().Bytes) {
+			if f.Verdict == Leak && f.Headline >= 0 && f.Rate.Unit == j.Rate.Unit && r.makes(f, h, site) && (most < 0 || f.Growth().Bytes > r.Findings[most].Growth().Bytes) {
 				most = k
 			}
 		}
@@ -35,7 +37,7 @@ func (r *Result) nameAlongside(rows []Row) {
 		lead := r.Findings[most]
 		r.Findings = slices.Delete(r.Findings, most, most+1)
 		lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s becomes longer in proportion", h.Path))
-		r.takeIn(&lead, site, false)
+		r.takeIn(&lead, h, site, false)
 		lead.Holder = h
 		r.Findings = append(r.Findings, lead)
 	}
@@ -43,12 +45,12 @@ func (r *Result) nameAlongside(rows []Row) {
 
 // takeIn has a leak have the lines of Python's heap that make the items of its container. If it is of items that no line was seen to add,
 // it has the place of the line that grew most. The growth of the process that it has may have theirs within.
-func (r *Result) takeIn(lead *Finding, site *SiteSeries, within bool) {
+func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, within bool) {
 	joined := make(map[*Row]bool)
 	var most *Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Verdict != Leak && f.Verdict != Inconclusive || f.Rate.Unit != lead.Rate.Unit || !r.makes(f, site) {
+		if f.Verdict != Leak && f.Verdict != Inconclusive || f.Rate.Unit != lead.Rate.Unit || !r.makes(f, h, site) {
 			continue
 		}
 		joined[f.Rows[0]] = true
@@ -74,9 +76,12 @@ func (r *Result) takeIn(lead *Finding, site *SiteSeries, within bool) {
 }
 
 // makes reports whether the lines of a finding on Python's heap, of which nobody found what holds them, may make the items of a container:
-// it becomes longer in proportion, and by no more than they make objects.
-func (r *Result) makes(f *Finding, site *SiteSeries) bool {
+// it becomes longer in proportion, by no more than they make objects, and no other line was seen to add to it.
+func (r *Result) makes(f *Finding, h *snapshot.Holder, site *SiteSeries) bool {
 	if f.Against != nil || !onLanguageHeap(f.Rows) || !f.Unheld() || !r.inProportion(site, r.bytesOf(f)) {
+		return false
+	}
+	if h.From != snapshot.NoStack && f.Headline >= 0 && !r.addsTo(f, h) {
 		return false
 	}
 	made := make([]int64, len(r.Series.Marks))

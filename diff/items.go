@@ -72,7 +72,7 @@ func (r *Result) sizeItems(rows []Row) {
 		f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
 		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 		f.Reasons = append(f.Reasons, inStepWith(others)...)
-		r.takeIn(&f, r.Series.Site(f.Rows[0]), lines)
+		r.takeIn(&f, f.Holder, r.Series.Site(f.Rows[0]), lines)
 		r.Findings = append(r.Findings, f)
 	}
 	r.Reserves = slices.DeleteFunc(r.Reserves, func(e Reserve) bool { return e.Meter == cause.Host && e.Processes == nil })
@@ -189,8 +189,7 @@ func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
 	if h == nil || h.Bound > 0 || h.From == snapshot.NoStack || site == nil {
 		return nil
 	}
-	frames := r.Last.Stacks.Frames(h.From)
-	if at := frame.Headline(frames); at < 0 || frames[at] != f.Rows[0].Frames[f.Headline] {
+	if !r.addsTo(f, h) {
 		return nil
 	}
 	j, ok := r.becomesLonger(row, site)
@@ -198,6 +197,13 @@ func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
 		return nil
 	}
 	return h
+}
+
+// addsTo reports whether a finding's line is the one that a recorder saw make a container longer.
+func (r *Result) addsTo(f *Finding, h *snapshot.Holder) bool {
+	frames := r.Last.Stacks.Frames(h.From)
+	at := frame.Headline(frames)
+	return at >= 0 && frames[at] == f.Rows[0].Frames[f.Headline]
 }
 
 // bytesOf is what the rows of a finding hold at each mark.
