@@ -138,15 +138,16 @@ func sameFunction(a, b *Finding) bool {
 }
 
 // joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
-// for one of the program's. What comes beside a large leak, as a job's number does, is counted with it.
+// for one of the program's, some of them too unevenly to be decided. What comes beside a large leak, as a job's number does, is counted
+// with it.
 func (r *Result) joinLines() {
 	var kept []Finding
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := -1
-		if f.Verdict == Leak {
+		if doubtful := f.Verdict == Inconclusive && f.Bound == nil && onLanguageHeap(f.Rows); f.Verdict == Leak || doubtful {
 			at = slices.IndexFunc(kept, func(lead Finding) bool {
-				return lead.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || r.besideLeak(&lead, f))
+				return lead.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || !doubtful && r.besideLeak(&lead, f))
 			})
 		}
 		if at < 0 {

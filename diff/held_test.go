@@ -255,3 +255,35 @@ func TestALineOfTheProgramsLeadsWhatAListHolds(t *testing.T) {
 		t.Errorf("%d leaks, %d rows, line %d of %+v", r.Leaks(), len(f.Rows), f.Headline, f.Rows[0].Frames)
 	}
 }
+
+// TestWhatALineInDoubtMakesWithALeakIsAPartOfIt: a table that pd.concat makes anew in each step was a leak, of its strings, and beside it
+// in doubt, of its columns.
+func TestWhatALineInDoubtMakesWithALeakIsAPartOfIt(t *testing.T) {
+	frame := func(function, file string, line int) snapshot.Frame {
+		return snapshot.Frame{Function: function, File: file, Line: line}
+	}
+	const library = "/x/site-packages/pandas/concat.py"
+	for name, c := range map[string]struct {
+		line     int // of the program's that makes the columns
+		findings int
+	}{"the same call": {4, 1}, "another": {5, 2}} {
+		t.Run(name, func(t *testing.T) {
+			var run []*snapshot.Snapshot
+			for i, held := range []snapshot.Bytes{0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 9, 9, 9, 9, 9, 15, 15, 15, 15, 15} {
+				s := build(int64(10*i), block{"weights", snapshot.MiB, -1})
+				addStack(s, 20*i, snapshot.Bytes(i)*2*snapshot.MiB, frame("to_numpy", library, 9), frame("record", "train.py", 4), frame("main", "train.py", 8))
+				if held > 0 {
+					addStack(s, 1, held*snapshot.MiB, frame("concat_compat", library, 7), frame("record", "train.py", c.line), frame("main", "train.py", 8))
+				}
+				run = append(run, s)
+			}
+			r, err := Analyze(runOf(run...), ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Findings) != c.findings || r.Leaks() != 1 || r.Findings[0].Rows[0].Frames[0].Function != "to_numpy" {
+				t.Errorf("%d findings, %d leaks: %+v", len(r.Findings), r.Leaks(), r.Findings)
+			}
+		})
+	}
+}

@@ -354,7 +354,12 @@ func TestAContainerThatBecomesLongerWithLinesHoldsThem(t *testing.T) {
 
 // addHeap adds Python's heap with so many objects of a line, without their births, as windows tell of them.
 func addHeap(s *snapshot.Snapshot, line string, n int) {
-	b, size := &s.Blocks, snapshot.Bytes(1500*n)
+	addStack(s, n, snapshot.Bytes(1500*n), snapshot.Frame{Function: line, File: line + ".py", Line: 8})
+}
+
+// addStack does so of a stack, with what they take.
+func addStack(s *snapshot.Snapshot, n int, size snapshot.Bytes, stack ...snapshot.Frame) {
+	b := &s.Blocks
 	countEach(b)
 	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.PythonHeap })
 	if at < 0 {
@@ -367,6 +372,6 @@ func addHeap(s *snapshot.Snapshot, line string, n int) {
 	s.Segments = append(s.Segments, snapshot.Segment{Device: at, FirstBlock: len(b.Size), NumBlocks: 1})
 	b.Segment = append(b.Segment, int32(len(s.Segments)-1))
 	b.Address, b.Size, b.Requested = append(b.Address, 0), append(b.Size, size), append(b.Requested, size)
-	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames([]snapshot.Frame{{Function: line, File: line + ".py", Line: 8}})), append(b.Count, int64(n))
+	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames(stack)), append(b.Count, int64(n))
 	b.BirthStep = append(b.BirthStep, snapshot.NoStep)
 }
