@@ -10,8 +10,9 @@
 // A training is put together from the packages below: mem is the device and its
 // allocator, cpu its kernels; autodiff records and differentiates; nn has layers,
 // model a few models made of them, optim optimizers, metric measures; data brings
-// batches, train runs the loop and records it, comm trains on several devices,
-// cast in lower precision. The example shows the least of it.
+// batches, train runs the loop and records it, checkpoint saves and resumes, comm
+// trains on several devices, cast in lower precision. The example shows the least
+// of it; the example of checkpoint's Writer.Phase a run that stops and goes on.
 package engine
 
 import "fmt"

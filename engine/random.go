@@ -22,6 +22,12 @@ func (r *Random) Draw() Draw {
 	return Draw{Key: r.seed, Stream: r.draws}
 }
 
+// Draws counts the draws so far, for Seek.
+func (r *Random) Draws() uint64 { return r.draws }
+
+// Seek makes the next draw the one after so many, as in a run that is continued.
+func (r *Random) Seek(draws uint64) { r.draws = draws }
+
 // Draw names one stream of uniform numbers.
 type Draw struct {
 	Key, Stream uint64

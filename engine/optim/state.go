@@ -159,3 +159,90 @@ func (s *state) writeSteps(steps []int32) {
 }
 
 func name(i int, kind string) string { return fmt.Sprintf("%d.%s", i, kind) }
+
+// Load takes over the values of what State once listed, for as many parameters of
+// the same shapes in the same order. State that the list lacks is released. The
+// tensors stay the caller's. An error names the tensor at fault and leaves the
+// state as it was, unless it is that the device is full.
+func (s *state) Load(saved []engine.Named) (err error) {
+	byName := make(map[string]*engine.Tensor, len(saved))
+	for _, n := range saved {
+		if _, twice := byName[n.Name]; twice {
+			return fmt.Errorf("optimizer state: %s occurs twice", n.Name)
+		}
+		byName[n.Name] = n.Tensor
+	}
+	return engine.Run(s.ops, func(*engine.Scope) error {
+		steps, err := s.loadSteps(byName)
+		if err != nil {
+			return err
+		}
+		found, err := s.match(byName)
+		if err != nil {
+			return err
+		}
+		for i, p := range s.parameters {
+			s.take(p, found[i], steps[i])
+		}
+		return nil
+	})
+}
+
+// loadSteps takes the counts out of what was saved.
+func (s *state) loadSteps(byName map[string]*engine.Tensor) ([]int32, error) {
+	if !s.counted || len(byName) == 0 {
+		return make([]int32, len(s.parameters)), nil
+	}
+	t, ok := byName["steps"]
+	if !ok || t.DType() != engine.Int32 || t.Shape() != engine.ShapeOf(len(s.parameters)) {
+		return nil, fmt.Errorf("optimizer state: steps, int32 [%d], is needed", len(s.parameters))
+	}
+	delete(byName, "steps")
+	return s.ops.Ints(t), nil
+}
+
+// match finds the tensors of each parameter, all kinds or none, and wants every
+// one that was saved to be found.
+func (s *state) match(byName map[string]*engine.Tensor) ([][]*engine.Tensor, error) {
+	found := make([][]*engine.Tensor, len(s.parameters))
+	for i, p := range s.parameters {
+		for _, kind := range s.kinds {
+			t, ok := byName[name(i, kind)]
+			if !ok {
+				continue
+			}
+			if t.DType() != engine.Float32 || t.Shape() != p.Shape() {
+				return nil, fmt.Errorf("optimizer state: %s is %v, its parameter %v", name(i, kind), t, p)
+			}
+			found[i] = append(found[i], t)
+			delete(byName, name(i, kind))
+		}
+		if n := len(found[i]); n != 0 && n != len(s.kinds) {
+			return nil, fmt.Errorf("optimizer state: parameter %d has %d of %v", i, n, s.kinds)
+		}
+	}
+	for name := range byName {
+		return nil, fmt.Errorf("optimizer state: %s belongs to none of %d parameters with %v", name, len(s.parameters), s.kinds)
+	}
+	return found, nil
+}
+
+// take copies values into a parameter's slot.
+func (s *state) take(p *engine.Tensor, values []*engine.Tensor, steps int32) {
+	have, ok := s.slots[p]
+	switch {
+	case values == nil:
+		s.drop(p)
+	case ok:
+		for k, t := range values {
+			s.ops.Assign(have.tensors[k], t)
+		}
+		have.steps = steps
+	default:
+		var own []*engine.Tensor
+		for _, t := range values {
+			own = append(own, s.ops.Copy(t))
+		}
+		s.own(p, steps, own...)
+	}
+}
