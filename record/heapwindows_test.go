@@ -389,12 +389,16 @@ windows.ask = lambda: None
 for blocks, held in (11_000, 100_000_000), (21_000, 100_080_000):
     windows.now = lambda: (blocks, held)
     windows.settle()
-    print(*map(round, windows.lines["list"]), *map(round, windows.beyond))
+    print(*map(round, windows.lines["list"]), *map(round, windows.beyond), round(windows.unplaced))
+windows.grows, agent.torch.module = {}, True
+windows.now = lambda: (21_000, 101_080_000)
+windows.settle()
+print(round(windows.unplaced))
 `
 
 func TestBytesOfNativeCodeAreNoLines(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, pixels, "10000 640000 330 264000 0 0\n20000 1280000 330 264211 0 0\n")
+	agentProgram(t, pixels, "10000 640000 330 264000 0 0 99636000\n20000 1280000 330 264211 0 0 99715789\n100715789\n")
 }
 
 // turnover has a cache of which each window sees what comes and not what goes, beside what stays of no known line.

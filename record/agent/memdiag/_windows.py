@@ -368,9 +368,14 @@ class Windows:
                 else:
                     most = change
                 self.share(at, min(change, most), growing)
-                self.beyond[i] += 0 if native else max(0, change - most)
+                if native:
+                    self.unplaced += max(0, change - most)
+                else:
+                    self.beyond[i] += max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
+            if len(self.recent) >= ENOUGH and not self.agent.stepping:  # where steps count the heap tells
+                self.unplaced = max(0, self.unplaced + changes[1])
         self.unknown.append((self.agent.elapsed(), self.agent.step, *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
