@@ -142,19 +142,25 @@ func sameFunction(a, b *Finding) bool {
 // with it.
 func (r *Result) joinLines() {
 	var kept []Finding
+	var leads []int // the leaks of kept
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := -1
-		if doubtful := f.Verdict == Inconclusive && f.Bound == nil && onLanguageHeap(f.Rows); f.Verdict == Leak || doubtful {
-			at = slices.IndexFunc(kept, func(lead Finding) bool {
-				return lead.Verdict == Leak && lead.Against == nil && (sameLine(&lead, f) || !doubtful && r.besideLeak(&lead, f))
+		doubtful := f.Verdict == Inconclusive && f.Bound == nil && f.Against == nil && onLanguageHeap(f.Rows)
+		if f.Verdict == Leak || doubtful {
+			at = slices.IndexFunc(leads, func(at int) bool {
+				lead := &kept[at]
+				return lead.Against == nil && (sameLine(lead, f) || !doubtful && r.besideLeak(lead, f))
 			})
 		}
 		if at < 0 {
+			if f.Verdict == Leak {
+				leads = append(leads, len(kept))
+			}
 			kept = append(kept, *f)
 			continue
 		}
-		lead := &kept[at]
+		lead := &kept[leads[at]]
 		lead.Rows = append(lead.Rows, f.Rows...)
 		if lead.Unheld() {
 			lead.Holder = f.Holder

@@ -144,11 +144,13 @@ func stepTimes(e *baseline.Effects) string {
 	times := fmt.Sprintf("%s before, %s after", stepTime(was.Median), stepTime(is.Median))
 	switch {
 	case e.Busy():
-		return fmt.Sprintf("not compared, the machine was busy: %s; waited for a processor: %s before, %s after", times, waitedShare(was), waitedShare(is))
+		return fmt.Sprintf("not compared, since the programs waited for a processor, %s before and %s after: %s", waitedShare(was), waitedShare(is), times)
 	case e.MayBeBusy() && e.Slower():
 		return fmt.Sprintf("longer: %s; other work on the machine may be the reason, which was not recorded", times)
 	case e.Slower():
 		return "slower: " + times
+	case e.Longer() && is.Low > was.High:
+		return "longer, by no more than the program waited for a processor: " + times
 	case e.Longer():
 		return "cannot tell, they vary too much: " + times
 	}
@@ -158,7 +160,7 @@ func stepTimes(e *baseline.Effects) string {
 // waitedShare is "43 % of the time".
 func waitedShare(s *baseline.StepTime) string {
 	if s.Unknown {
-		return "unknown"
+		return "an unknown part of the time"
 	}
 	return fmt.Sprintf("%.0f %% of the time", 100*s.Waited)
 }

@@ -56,9 +56,10 @@ func TestVerifySaysSlowerOnlyOfAMachineThatWasNotBusy(t *testing.T) {
 	}{
 		{of(1, 0, false), of(1, 0, false), "not slower: 1 s a step before, 1 s a step after"},
 		{of(1, 0, false), of(2, 0, false), "slower: 1 s a step before, 2 s a step after"},
-		{of(1, 0.02, false), of(2, 0.43, false), "not compared, the machine was busy: 1 s a step before, 2 s a step after; waited for a processor: 2 % of the time before, 43 % of the time after"},
-		{of(2, 0, true), of(1, 0.43, false), "not compared, the machine was busy: 2 s a step before, 1 s a step after; waited for a processor: unknown before, 43 % of the time after"},
+		{of(1, 0.02, false), of(2, 0.43, false), "not compared, since the programs waited for a processor, 2 % of the time before and 43 % of the time after: 1 s a step before, 2 s a step after"},
+		{of(2, 0, true), of(1, 0.43, false), "not compared, since the programs waited for a processor, an unknown part of the time before and 43 % of the time after: 2 s a step before, 1 s a step after"},
 		{of(1, 0, true), of(2, 0, false), "longer: 1 s a step before, 2 s a step after; other work on the machine may be the reason, which was not recorded"},
+		{of(1, 0, false), of(1.08, 0.04, false), "longer, by no more than the program waited for a processor: 1 s a step before, 1.08 s a step after"},
 		{baseline.StepTime{Low: 1, Median: 2, High: 4}, baseline.StepTime{Low: 2, Median: 3, High: 5}, "cannot tell, they vary too much: 2 s a step before, 3 s a step after"},
 		{of(0, 0, false), of(2, 0, false), ""},
 	} {
