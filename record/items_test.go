@@ -199,3 +199,12 @@ func TestAWatchThatEndsWithinALineTakesNoVariable(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, within, "(True, None, 42)\n")
 }
+
+// A StringIO that is only read becomes longer, too: its characters are no leak of a megabyte each.
+func TestACharacterOfABufferTakesSomeBytes(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `import io
+from memdiag._items import weight
+print(weight(bytearray(9)), weight(io.BytesIO()), weight(io.StringIO()))
+`, "1 1 2\n")
+}

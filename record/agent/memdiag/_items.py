@@ -113,7 +113,7 @@ def described(c):
 def weight(container):
     """Bytes that the newest item of a container takes beside what the one before refers to as well; 0 where that is not known."""
     if id(type(container)) in BUFFERS:
-        return 0 if type(container) is io.StringIO else 1  # a character takes up to four
+        return 2 if type(container) is io.StringIO else 1  # a character takes one to four; one that is read is longer, too, and takes nothing
     seen, size = {id(container)}, 0
     items = newest(container)
     for item in items:
