@@ -419,21 +419,30 @@ func TestWhatComesAndGoesIsTakenFromWhereItCame(t *testing.T) {
 }
 
 // tooLarge has a line that keeps what is too large for Python's own allocator, whose count of blocks has these, too; then something else
-// comes.
-const tooLarge = windowsByHand + `windows.size = 64
-growing = {"line": [0, 0, 10, 50_000]}
-for _ in range(9):
-    windows.share(2, 500_000, growing)
-    windows.share(0, 98, growing)
-print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items()})
-windows.share(0, 200, growing)
-print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items()})
+// comes. A line of small objects may grow beside it.
+const tooLarge = windowsByHand + `agent.stepping, agent.heap.garbage_goes = True, lambda: False
+for beside in {}, {"small": [10, 320, 0, 0]}:
+    agent.step, level = 0, (0, 0)
+    windows = _windows.Windows(agent, agent.heap.malloc)
+    windows.size, windows.level, windows.now = 64, level, lambda: level
+    windows.recent, windows.spans, windows.levels = [b""] * _windows.ENOUGH, [10], [(0, True, level)]
+    windows.grows = {"line": [0, 0, 100, 500_000], **beside}
+    for blocks in [98 + bool(beside) * 12] * 9 + [200]:
+        agent.step += 100
+        level = level[0] + 10 * blocks, level[1] + 5_000_000 * (blocks < 200)
+        windows.settle()
+        if agent.step > 800:
+            print({stack: [round(n) for n in entry] for stack, entry in windows.lines.items()})
 `
 
 // TestBlocksThatLinesHaveOfMallocAreToldOnce: a list of long strings was two leaks, its line and one of blocks without a stack.
 func TestBlocksThatLinesHaveOfMallocAreToldOnce(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, tooLarge, "{'line': [0, 0, 900, 4500000], (): [0, 0, 0, 0]}\n{'line': [0, 0, 900, 4500000], (): [182, 11648, 0, 0]}\n")
+	agentProgram(t, tooLarge, `{'line': [0, 0, 9000, 45000000], (): [0, 0, 0, 0]}
+{'line': [0, 0, 9000, 45000000], (): [1820, 116480, 0, 0]}
+{'line': [0, 0, 9000, 45000000], 'small': [900, 28800, 0, 0]}
+{'line': [0, 0, 9000, 45000000], 'small': [1764, 56448, 0, 0]}
+`)
 }
 
 // strides has steps of 10 µs, of which a window of half a second has thousands.

@@ -355,6 +355,7 @@ class Windows:
             since, by_steps, before = self.levels[0]
             blocks = sum(g[0] for g in growing.values())
             for i, (at, change, little) in reversed([*enumerate(zip((0, 2), changes, (BLOCKS, BYTES)))]):
+                change -= 0 if i else self.counted_as_bytes(change, growing)
                 rate, native = sum(g[at and at + 1] for g in growing.values()) / spans, False
                 if by_steps == self.agent.stepping and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
                     most = 0  # what those lines make takes the place of what goes
@@ -426,6 +427,13 @@ class Windows:
                 return True
         return False
 
+    def counted_as_bytes(self, change, growing):
+        """How many of so many new blocks are malloc's, which lines have already: where lines grow by both, no more than their part in windows."""
+        small, large = (sum(g[i] for g in growing.values()) for i in (0, 2))
+        told = max(0, min(self.larger, change * large / (small + large) if small else change))
+        self.larger -= told
+        return told
+
     def share(self, at, change, growing):
         """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
         are without a stack; bytes the process's own figures tell."""
@@ -442,11 +450,7 @@ class Windows:
             return
         weight = sum(g[by] for g in growing.values())
         if not weight and at == 0 and self.size:
-            told = min(change, self.larger)
-            self.larger -= told
-            change, weight, growing = change - told, 1, {(): [1, self.size, 0, 0]}
-        elif at == 0:
-            self.larger = 0
+            weight, growing = 1, {(): [1, self.size, 0, 0]}
         if not weight and at == 2:
             self.unplaced += change
         for stack, g in growing.items() if weight else ():
