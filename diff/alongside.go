@@ -7,7 +7,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// leastMade is how many objects a line has made at least for each item of a container whose items it makes.
+// leastMade is how many objects a line has made at least for each item of a container whose items it makes, or bytes for each of a buffer.
 const leastMade = 0.8
 
 // nameAlongside names the holder of leaks on Python's heap that nobody was found to hold, and makes one leak of them: a container that
@@ -76,7 +76,8 @@ func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, wit
 }
 
 // makes reports whether the lines of a finding on Python's heap, of which nobody found what holds them, may make the items of a container:
-// it becomes longer in proportion, by no more than they make objects, and no other line was seen to add to it.
+// it becomes longer in proportion, by no more than they make objects, or a buffer by about as much as they take, and no other line was seen
+// to add to it.
 func (r *Result) makes(f *Finding, h *snapshot.Holder, site *SiteSeries) bool {
 	if f.Against != nil || !onLanguageHeap(f.Rows) || !f.Unheld() || !r.inProportion(site, r.bytesOf(f)) {
 		return false
@@ -84,14 +85,14 @@ func (r *Result) makes(f *Finding, h *snapshot.Holder, site *SiteSeries) bool {
 	if h.From != snapshot.NoStack && f.Headline >= 0 && !r.addsTo(f, h) {
 		return false
 	}
-	made := make([]int64, len(r.Series.Marks))
-	for _, row := range f.Rows {
-		if s := r.Series.Site(row); s != nil {
-			for i, n := range s.Blocks {
-				made[i] += n
-			}
-		}
+	made := r.bytesOf(f)
+	if h.Noun() == "item" {
+		made = r.blocksOf(f)
 	}
-	from, last := slices.IndexFunc(made, func(n int64) bool { return n > 0 }), len(made)-1
-	return from >= 0 && float64(made[last]-made[from]) >= leastMade*float64(site.Blocks[last]-site.Blocks[from])
+	from, last := slices.IndexFunc(made, func(n float64) bool { return n > 0 }), len(made)-1
+	if from < 0 {
+		return false
+	}
+	grown, longer := made[last]-made[from], float64(site.Blocks[last]-site.Blocks[from])
+	return grown >= leastMade*longer && (h.Noun() == "item" || grown <= mostTaken*longer)
 }

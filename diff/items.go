@@ -208,15 +208,25 @@ func (r *Result) addsTo(f *Finding, h *snapshot.Holder) bool {
 
 // bytesOf is what the rows of a finding hold at each mark.
 func (r *Result) bytesOf(f *Finding) []float64 {
-	held := make([]float64, len(r.Series.Marks))
+	return r.sumOf(f, func(s *SiteSeries, mark int) float64 { return float64(s.Bytes[mark]) })
+}
+
+// blocksOf is how many blocks they have.
+func (r *Result) blocksOf(f *Finding) []float64 {
+	return r.sumOf(f, func(s *SiteSeries, mark int) float64 { return float64(s.Blocks[mark]) })
+}
+
+// sumOf is a figure of the rows of a finding at each mark.
+func (r *Result) sumOf(f *Finding, of func(s *SiteSeries, mark int) float64) []float64 {
+	sum := make([]float64, len(r.Series.Marks))
 	for _, row := range f.Rows {
 		if s := r.Series.Site(row); s != nil {
-			for i, n := range s.Bytes {
-				held[i] += float64(n)
+			for mark := range s.Bytes {
+				sum[mark] += of(s, mark)
 			}
 		}
 	}
-	return held
+	return sum
 }
 
 // nameNative has the only leak say that the process's own memory grows in proportion, if it is of objects that no variable leads to.

@@ -114,6 +114,27 @@ func TestNothingIsSaidOfALineWhoseBlocksAreNoObjects(t *testing.T) {
 	agentProgram(t, tables, "False\n")
 }
 
+// texts has a buffer whose text is no object, which a line that grows makes longer between walks in windows.
+const texts = `
+import io, types
+from memdiag import _holders
+kept = io.StringIO()
+search = _holders.Search(types.SimpleNamespace(step=0, stepping=False, ticks=1, elapsed=lambda: 9.0, ticker=types.SimpleNamespace(thread=None, acts=lambda: False),
+                                               heap=types.SimpleNamespace(windows=types.SimpleNamespace(depth=None), outgrows=lambda: False)),
+                         types.SimpleNamespace(module=None, table={}, saved="", handled=None, given=set(), turn=0))
+search.budget.left, search.unexplained = lambda: 9.0, lambda: False
+for _ in range(3):
+    kept.write("a row\n")
+    search.look({(("train.py", 4),): 50})
+    print([c.path for c in search.containers.kept])
+`
+
+// A list of strings that a StringIO has is none that a walk sees: its line had no holder.
+func TestABufferIsFollowedWhereNothingHoldsALine(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, texts, "[]\n[]\n['__main__.kept']\n")
+}
+
 // folds has a list of models; a variable also holds the last one.
 const folds = `
 from memdiag import _walk

@@ -150,11 +150,8 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	case ofNodes(f):
 		p.labelled("Nodes", grouped(g.Blocks)+" or more")
 	case ofItems(f):
-		label := "Items"
-		if noun(f) == "byte" {
-			label = "Bytes"
-		}
-		p.labelled(label, "+"+grouped(g.Blocks))
+		of := noun(f)
+		p.labelled(strings.ToUpper(of[:1])+of[1:]+"s", "+"+grouped(g.Blocks))
 	case unsized(f.Rate):
 		p.aside("Allocation size: unknown", "("+note+")")
 	default:

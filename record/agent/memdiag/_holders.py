@@ -54,6 +54,7 @@ class Search:
         self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
         self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
         self.lines = {}  # by stack of tracemalloc
+        self.unheld = False  # whether nothing was found to hold one of the last walk's: what has it may be no object, as a buffer's text
         self.sizes = {}  # by stack of tensors, of how many of its blocks what was found holds one or a few; infinite for a container
         self.ways = Ways()  # to what was found of either
         self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
@@ -183,7 +184,8 @@ class Search:
         left = self.budget.left()
         if (moment >= self.next_look or lines.keys() - self.lines.keys()) and lines and left > 0:
             seconds = WINDOW * (DEEPER if self.deep() else 1)
-            self.walk({}, {}, lines, min(seconds * 2**self.cuts, max(seconds, left)), NEW, counting=self.unexplained())
+            self.walk({}, {}, lines, min(seconds * 2**self.cuts, max(seconds, left)), NEW, counting=self.unexplained() or self.unheld)
+            self.unheld = bool(lines.keys() - self.lines.keys())
             self.cuts = min(LONGER, self.cuts + self.cut)
             self.next_look = int(moment * AGAIN) + 1
         took = work() - begun
