@@ -144,13 +144,13 @@ for agent.elapsed in (lambda: 99.1), (lambda: 99.3):
     print(_tracemalloc.is_tracing(), end=" ")
 windows.boundary(2)
 print(windows.opened, windows.number, windows.looks)
-windows.share(0, 10_000, {"cache": [995, 9950, 0, 0], "noise": [5, 50, 0, 0]})
+windows.share(0, 10_000, {"cache": [995, 9950, 0, 0, 0], "noise": [5, 50, 0, 0, 0]})
 print(*windows.lines)
 `
 
 // unplaced has malloc's memory grow, and some of it go, while no line, or a line of small objects, is known to grow.
 const unplaced = windowsByHand + `
-for change, growing in (200_000, {}), (200_000, {"small": [9, 900, 0, 0]}), (-200_000, {}), (500_000, {"large": [0, 0, 1, 500_000]}):
+for change, growing in (200_000, {}), (200_000, {"small": [9, 900, 0, 0, 0]}), (-200_000, {}), (500_000, {"large": [0, 0, 1, 500_000, 0]}):
     windows.share(2, change, growing)
     print(windows.outgrows(), agent.heap.outgrows(), end=" ")
 agent.heap.windows = windows
@@ -380,7 +380,7 @@ func TestWhatTakesThePlaceOfOtherThingsDoesNotGrow(t *testing.T) {
 
 // pixels are kept by a list, whose own table is all that Python has of them beside small handles.
 const pixels = windowsByHand + `agent.heap.garbage_goes = lambda: False
-windows.grows = {"list": [100, 6400, 1, 800]}
+windows.grows = {"list": [100, 6400, 1, 800, 0]}
 windows.recent.extend([{}] * 3)
 windows.spans.extend([0.1] * 3)
 windows.levels.append((1.0, False, (1000, 100_000)))
@@ -403,7 +403,7 @@ func TestBytesOfNativeCodeAreNoLines(t *testing.T) {
 
 // turnover has a cache of which each window sees what comes and not what goes, beside what stays of no known line.
 const turnover = windowsByHand + `windows.lines = {(): [5000.0, 400_000.0, 0.0, 0.0]}
-growing = {"cache": [10, 1000, 0, 0]}
+growing = {"cache": [10, 1000, 0, 0, 0]}
 for _ in range(50):
     for change in 700, -300, -400:
         windows.share(0, change, growing)
@@ -421,12 +421,12 @@ func TestWhatComesAndGoesIsTakenFromWhereItCame(t *testing.T) {
 // tooLarge has a line that keeps what is too large for Python's own allocator, whose count of blocks has these, too; then something else
 // comes. A line of small objects may grow beside it.
 const tooLarge = windowsByHand + `agent.stepping, agent.heap.garbage_goes = True, lambda: False
-for beside in {}, {"small": [10, 320, 0, 0]}:
+for beside in {}, {"small": [10, 320, 0, 0, 0]}:
     agent.step, level = 0, (0, 0)
     windows = _windows.Windows(agent, agent.heap.malloc)
     windows.size, windows.level, windows.now = 64, level, lambda: level
     windows.recent, windows.spans, windows.levels = [b""] * _windows.ENOUGH, [10], [(0, True, level)]
-    windows.grows = {"line": [0, 0, 100, 500_000], **beside}
+    windows.grows = {"line": [0, 0, 100, 500_000, 100], **beside}
     for blocks in [98 + bool(beside) * 12] * 9 + [200]:
         agent.step += 100
         level = level[0] + 10 * blocks, level[1] + 5_000_000 * (blocks < 200)
@@ -443,6 +443,26 @@ func TestBlocksThatLinesHaveOfMallocAreToldOnce(t *testing.T) {
 {'line': [0, 0, 9000, 45000000], 'small': [900, 28800, 0, 0]}
 {'line': [0, 0, 9000, 45000000], 'small': [1764, 56448, 0, 0]}
 `)
+}
+
+// arrays has a line that keeps objects that malloc has, or NumPy's data, of which Python counts no blocks; something else comes, too.
+const arrays = windowsByHand + `import marshal
+from memdiag import _traces
+
+agent.heap.garbage_goes, line = lambda: False, (("train.py", 7),)
+for domain in 0, 389047:
+    windows = _windows.Windows(agent, agent.heap.malloc)
+    windows.size, windows.level, windows.now = 64, (0, 0), lambda: (500, 5_000_000)
+    looks = [_traces.read([(domain, 50_000, line, 1)] * n) for n in range(_windows.LOOKS)]
+    windows.recent, windows.spans, windows.levels = [marshal.dumps(_traces.changes(looks))] * _windows.ENOUGH, [10], [(0, False, (0, 0))]
+    windows.grows = windows.growing()
+    windows.settle()
+    print({len(stack): [round(n) for n in entry] for stack, entry in windows.lines.items()})
+`
+
+func TestDataOutsidePythonsCountHidesNoBlocks(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, arrays, "{1: [0, 0, 100, 5000000], 0: [400, 25600, 0, 0]}\n{1: [0, 0, 100, 5000000], 0: [500, 32000, 0, 0]}\n")
 }
 
 // strides has steps of 10 µs, of which a window of half a second has thousands.

@@ -263,8 +263,8 @@ class Heap:
         floor = max(AT_LEAST if steps == 0 else 1, A_STEP * steps)
         rows, tensors = [], self.agent.torch.lines()
         unseen = self.agent.torch.module and self.agent.torch.mode is None
-        for stack, small, large in by_stack(_tracemalloc._get_traces()):
-            size, count = sum(small) + sum(large), len(small) + len(large)
+        for stack, *sizes in by_stack(_tracemalloc._get_traces()):
+            size, count = sum(map(sum, sizes)), sum(map(len, sizes))
             handles = unseen and steps and UNSEEN * count <= size <= HANDLE * count and 2 * count >= steps
             if size < floor and not handles and stack not in self.told or is_ours(stack):
                 continue

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
 OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
 
-NONE = (0, 0, 0, 0, {})
+NONE = (0, 0, 0, 0, 0, {})
 
 
 def is_ours(stack):
@@ -27,27 +27,26 @@ def is_ours(stack):
 
 
 def read(traces):
-    """What has been made since the window opened and is there: by stack, as in lines, and of malloc's by size."""
+    """What has been made since the window opened and is there: by stack, as in lines, how many of malloc's are Python's objects, and of malloc's by size."""
     sizes = {}
-    for stack, small, large in by_stack(traces):
+    for stack, *found in by_stack(traces):
         if is_ours(stack):
             continue
-        entry = sizes.setdefault(shortened(stack), ([], []))
-        entry[0].extend(small)
-        entry[1].extend(large)
-    return {stack: [len(small), sum(small), len(large), sum(large), by_bits(large)] for stack, (small, large) in sizes.items()}
+        for of, more in zip(sizes.setdefault(shortened(stack), ([], [], [])), found):
+            of.extend(more)
+    return {s: [len(small), sum(small), len(large) + len(data), sum(large) + sum(data), len(large), by_bits(large + data)] for s, (small, large, data) in sizes.items()}
 
 
 def by_stack(traces):
-    """Each stack, with the sizes of what Python's own allocator has of it, and of what malloc has. A stack is one tuple in all
-    its traces: its hash, of all frames, is asked for once. Lists of sizes rather than sums: each new number would be
-    traced, which costs most."""
+    """Each stack, with the sizes of what Python's own allocator has of it, of its objects that malloc has, and of
+    the data of domains of their own, of which Python counts no blocks. A stack is one tuple in all its traces: its hash, of all
+    frames, is asked for once. Lists of sizes rather than sums: each new number would be traced, which costs most."""
     found = {}
     for domain, size, stack, _ in traces:
         entry = found.get(id(stack))
         if entry is None:
-            entry = found[id(stack)] = stack, [], []
-        entry[2 if domain or size > SMALL else 1].append(size)
+            entry = found[id(stack)] = stack, [], [], []
+        entry[3 if domain else 1 + (size > SMALL)].append(size)
     return found.values()
 
 
@@ -59,7 +58,7 @@ def changes(found):
         *looks, kinds = zip(*(look.get(stack, NONE) for look in found))
         grown = [rise(*n) for n in looks]
         fell = [max(a - b, b - c, c - d, 0) for a, b, c, d in looks]
-        each = [held / n for n, held in zip(*looks[2:]) if n]
+        each = [held / n for n, held in zip(*looks[2:4]) if n]
         larger = max(0, rise(*each)) - max(0, rise(*each[::-1])) if len(each) == len(found) else 0
         changed[stack] = grown, fell, larger, stays(kinds)
     return changed
@@ -74,14 +73,14 @@ def leave_out(changed, blocks, size):
         if grown[3] > size:
             grown[3] = 0
             if stay > size:
-                grown[2] = stay = 0
+                grown[2] = grown[4] = stay = 0
         changed[stack] = grown, fell, larger, stay
 
 
 def cut_off(changed, depth):
     """Whether many new blocks of a window have stacks that were cut at so many frames, before any frame of the program."""
     grown, cut = 0, 0
-    for stack, ((blocks, _, large, _), *_) in changed.items():
+    for stack, ((blocks, _, large, *_), *_) in changed.items():
         n = max(0, blocks) + (large > 0)
         grown += n
         cut += 0 if len(stack) < depth or programs_own(stack) is not None else n

@@ -278,10 +278,10 @@ class Windows:
             return
         counts = [collections.Counter(), collections.Counter()]
         for look, made in zip((looks[0], looks[-1]), counts):
-            for stack, small, large in by_stack(look) if type(look) is list else ((s, *e[:4:2]) for s, e in look.items()):
+            for stack, n in ((s, sum(map(len, sizes))) for s, *sizes in by_stack(look)) if type(look) is list else ((s, e[0] + e[2]) for s, e in look.items()):
                 stack = shortened(stack)
                 if stack in growing:
-                    made[stack] += len(small) + len(large) if type(look) is list else small + large
+                    made[stack] += n
         lines = {stack: n - counts[0][stack] for stack, n in counts[1].items()}
         self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
         self.spent -= 0 if self.opened else self.walked
@@ -317,24 +317,24 @@ class Windows:
         return sys.getallocatedblocks(), self.in_use()
 
     def growing(self):
-        """The lines that grow, with what they grew by in the last windows: by more than they fell at once in any, as what is
-        made anew in each round of a loop does."""
+        """The lines that grow, with what they grew by in the last windows, as in lines, and in objects that malloc has: by more than they fell
+        at once in any, as what is made anew in each round of a loop does."""
         sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
         for changed in map(marshal.loads, self.recent):
             for stack, (grown, fell, rose, stay) in changed.items():
-                sums[stack] = [a + b for a, b in zip(sums.get(stack, (0, 0, 0, 0)), grown)]
-                falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0, 0, 0, 0)), fell)]
+                sums[stack] = [a + b for a, b in zip(sums.get(stack, (0,) * 5), grown)]
+                falls[stack] = [max(a, b) for a, b in zip(falls.get(stack, (0,) * 5), fell)]
                 times[stack] += grown[0] > 0 or grown[2] > 0
                 each[stack] += rose
                 kept[stack] += stay
                 larger[stack] += 1 if rose > 0 else -RECENT * (rose < 0)
-        lines = {stack: [0, 0, 0, each[stack]] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
+        lines = {stack: [0, 0, 0, each[stack], 0] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
             if not held and g[2] > falls[stack][2] + len(self.recent):  # and it makes what is larger, which comes and goes
-                held, g = True, [*g[:3], kept[stack]]
+                held, g = True, [*g[:3], kept[stack], g[4]]
             if times[stack] >= OFTEN and (blocks or held):
-                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0, 0, 0, 0])[2:])]
+                lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0] * 5)[2:])]
         return lines
 
     # All of the heap.
@@ -429,7 +429,7 @@ class Windows:
 
     def counted_as_bytes(self, change, growing):
         """How many of so many new blocks are malloc's, which lines have already: where lines grow by both, no more than their part in windows."""
-        small, large = (sum(g[i] for g in growing.values()) for i in (0, 2))
+        small, large = (sum(g[i] for g in growing.values()) for i in (0, 4))
         told = max(0, min(self.larger, change * large / (small + large) if small else change))
         self.larger -= told
         return told
@@ -450,7 +450,7 @@ class Windows:
             return
         weight = sum(g[by] for g in growing.values())
         if not weight and at == 0 and self.size:
-            weight, growing = 1, {(): [1, self.size, 0, 0]}
+            weight, growing = 1, {(): [1, self.size, 0, 0, 0]}
         if not weight and at == 2:
             self.unplaced += change
         for stack, g in growing.items() if weight else ():
@@ -459,7 +459,7 @@ class Windows:
             entry = lines.setdefault(stack, [0, 0, 0, 0])
             for i in (at, at + 1):
                 entry[i] += change * g[i] / weight
-            self.larger += change * g[2] / weight if at else 0
+            self.larger += change * g[4] / weight if at else 0
 
 
 def lasting(now, before, dips):
