@@ -23,13 +23,16 @@ const (
 	keptVersions = 8
 	// unusedFor is how long no process may have begun to use a folder that is removed.
 	unusedFor = 24 * time.Hour
+	// unlockedFor is the same for a folder without a lock, from before there were any: its processes may run for long.
+	unlockedFor = 30 * 24 * time.Hour
 )
 
 // unpackedName is the name of a folder with a version of the package.
 var unpackedName = regexp.MustCompile("^" + unpackedPrefix + "[0-9a-f]{16}$")
 
-// prune removes the versions of the package below dir that nobody has begun to use for a day, but for those that a process still
-// uses, the eight that were used last, and the folder kept. It removes what killed processes left, too. What cannot be removed stays.
+// prune removes the versions of the package below dir that nobody has begun to use for a day, or for 30 where they have no lock, but
+// for those that a process still uses, the eight that were used last, and the folder kept. It removes what killed processes left,
+// too. What cannot be removed stays.
 func prune(dir, kept string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,17 +69,20 @@ func prune(dir, kept string, now time.Time) {
 // removeUnused removes a version of the package unless a process uses it. A process that begins to use it meanwhile waits for the
 // lock, and then unpacks it again.
 func removeUnused(dir, path string, now time.Time) {
+	wait := unusedFor
 	use, err := os.OpenFile(filepath.Join(path, useName), os.O_RDWR, 0)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // versions from before there were locks have none
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		wait = unlockedFor
+	case err != nil:
 		return
-	}
-	if err == nil {
+	default:
 		defer func() { _ = use.Close() }() // nothing was written
 		if err := lock(use); err != nil {
 			return
 		}
 	}
-	if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) <= unusedFor {
+	if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) <= wait {
 		return
 	}
 	gone, err := os.MkdirTemp(dir, replacedPrefix)
