@@ -11,7 +11,8 @@ import (
 // allocator of its own does; nil where none did. Address space counts as far as it was used: a buffer that is taken whole
 // and filled bit by bit does not grow, nor does a thread's stack. What malloc has is part of it where malloc gives no figures.
 func (r *Result) mapped() *Reserve {
-	if !r.Comparable || r.Leaks() > 0 || r.ProcessGrowth() != nil {
+	silent := uncounted(r.Last) // a leak of Python's then has a rate that is too low
+	if !r.Comparable || r.Leaks() > 0 && !silent || r.ProcessGrowth() != nil {
 		return nil
 	}
 	marks := r.run.Snapshots[series.WarmUp(len(r.run.Snapshots)):]
@@ -49,7 +50,7 @@ func (r *Result) mapped() *Reserve {
 		return nil
 	}
 	e := r.ofProcess(x, grown)
-	e.Mapped, e.Uncounted, e.Graph = true, uncounted(r.Last), nil
+	e.Mapped, e.Uncounted, e.Graph = true, silent, nil
 	r.explainReserve(e)
 	return e
 }

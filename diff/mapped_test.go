@@ -89,3 +89,22 @@ func TestGrowthIsSeenWhereMallocGivesNoFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestALeakOfSmallObjectsDoesNotHideLargeOnesOfAnotherMalloc: 70 B a step of numbers stood for 20 kB a step on musl.
+func TestALeakOfSmallObjectsDoesNotHideLargeOnesOfAnotherMalloc(t *testing.T) {
+	const mib = 1 << 20
+	run := &snapshot.Run{}
+	for n := range 20 {
+		s := build(int64(10*n), grown("train;numbers", n, 512, 0, 10)...)
+		s.Devices[0].Kind = snapshot.PythonHeap
+		s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Mapped: snapshot.Bytes((30 + n) * mib), Meters: snapshot.Meters{Driver: snapshot.Bytes((20 + n) * mib)}})
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.Unexplained(); r.Leaks() != 1 || e == nil || !e.Uncounted {
+		t.Errorf("%d leaks, %v", r.Leaks(), e)
+	}
+}
