@@ -66,8 +66,8 @@ func prune(dir, kept string, now time.Time) {
 	}
 }
 
-// removeUnused removes a version of the package unless a process uses it. A process that begins to use it meanwhile waits for the
-// lock, and then unpacks it again.
+// removeUnused removes a version of the package unless a process uses it. A Python process that begins to use it meanwhile
+// does not wait for the lock, but gives the folder a new time before. Package waits, and then unpacks it again.
 func removeUnused(dir, path string, now time.Time) {
 	wait := unusedFor
 	use, err := os.OpenFile(filepath.Join(path, useName), os.O_RDWR, 0)
@@ -82,6 +82,7 @@ func removeUnused(dir, path string, now time.Time) {
 			return
 		}
 	}
+	// With the lock, so that a new time is seen.
 	if info, err := os.Lstat(path); err != nil || now.Sub(info.ModTime()) <= wait {
 		return
 	}

@@ -153,6 +153,33 @@ func TestAVersionOfThePackageThatAProcessUsesStays(t *testing.T) {
 	}
 }
 
+// locked has the lock alone, as one that removes the folder, when a program imports the package.
+const locked = `
+import fcntl, os, sys, time
+folder = sys.argv[1]
+use = os.open(os.path.join(folder, "in-use"), os.O_RDWR)
+fcntl.flock(use, fcntl.LOCK_EX)
+import memdiag
+print(time.time() - os.stat(folder).st_mtime < 3600)
+`
+
+func TestAVersionOfThePackageIsUsedAlsoWhileAnotherHasItsLock(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	folder, err := record.Package(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ago(t, folder, 48*time.Hour)
+	cmd := recordtest.Command(t, python, "-B", "-c", locked, folder)
+	cmd.Env = append(cmd.Env, "PYTHONPATH="+folder)
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "True\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestManyMayUnpackAndRemoveAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := record.Package(dir)

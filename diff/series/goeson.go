@@ -26,18 +26,12 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 			return false, "one jump has more than half of its growth"
 		}
 	}
-	if w.flattens(x, y) {
+	late, _ := slices.BinarySearch(x, x[0]+LateBegins*(x[n]-x[0]))
+	late = min(late, n-1)
+	if (y[n]-y[late])*(x[n]-x[0]) < LateShare*total*(x[n]-x[late]) && !w.Has(flatClue) {
 		return false, fmt.Sprintf("it flattens: its last %.0f %% grow at less than %.1f of the rate before", 100*(1-LateBegins), LateShare)
 	}
 	return true, ""
-}
-
-// flattens reports whether the last part of floors at x grows far more slowly than the whole.
-func (w Without) flattens(x, y []float64) bool {
-	n := len(y) - 1
-	late, _ := slices.BinarySearch(x, x[0]+LateBegins*(x[n]-x[0]))
-	late = min(late, n-1)
-	return (y[n]-y[late])*(x[n]-x[0]) < LateShare*(y[n]-y[0])*(x[n]-x[late]) && !w.Has(flatClue)
 }
 
 // GoesOnAtLast reports whether the last of its floors alone says that the site goes on: a recorder or an end of the program may
@@ -47,7 +41,8 @@ func (h *History) GoesOnAtLast() bool {
 	if n < Testable {
 		return false
 	}
-	return h.without.flattens(h.X[:n], h.Bytes[:n])
+	on, _ := h.without.KeepsRising(h.X[:n], h.Bytes[:n])
+	return !on
 }
 
 // JumpsLast reports whether most of the growth is what the last mark has more than any before, in several blocks: a program

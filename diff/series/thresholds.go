@@ -43,7 +43,7 @@ const (
 	LateShare  = 0.4
 	// steepJump is by how much an interval's rate must exceed that of the whole run for
 	// its growth to be a jump: a long interval carries much of what is even.
-	steepJump = 1.5
+	steepJump = 2
 	// Enough is how many rises tell a rate.
 	Enough = 8
 	// overdue is by how much of their usual distance the next of several regular rises
