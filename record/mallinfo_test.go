@@ -43,6 +43,33 @@ for figures in None, (4 << 20, 1 << 20, 0):
     print("allocated" in process, process.get("mapped", 1) > 0, sum("gives no figures" in note for note in snapshot.notes))
 `
 
+// besideTorch has small objects stay beside PyTorch, whose tensors come and go, or has them go, too, where malloc gives no figures.
+const besideTorch = `
+import sys, types
+from memdiag import _heap
+
+sys.modules["torch"] = True
+for stay in 100, 0:
+    torch = types.SimpleNamespace(module=types.SimpleNamespace(__file__="torch/__init__.py"), cuda=None, bytes=0, count=0, lines=dict)
+    own = types.SimpleNamespace(blocks=0, bytes=0, collects=False)
+    agent = types.SimpleNamespace(settings={}, number=0, child=False, fixed=0, step=16, stepping=True, spent=0.0, own=own, torch=torch, elapsed=lambda: 9.0,
+        holders=types.SimpleNamespace(graphs=types.SimpleNamespace(grow=lambda: False)))
+    agent.heap = heap = _heap.Heap(agent)
+    heap.mallinfo, highest = False, 0
+    for _ in range(30):
+        agent.step, torch.bytes = agent.step + 8, agent.step % 3 << 20
+        own.entry = stay * agent.step, None
+        snapshot = types.SimpleNamespace(notes=[], device=lambda *_, **meters: None)
+        heap.fill(snapshot)
+        highest = max(highest, heap.windows.level[1] if heap.windows.level else 0)
+    print(heap.rises, highest, *(note[-38:] for note in snapshot.notes if "gives no figures" in note))
+`
+
+func TestSmallObjectsBesidePyTorchTellWithoutFiguresOfMalloc(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, besideTorch, "True 0 --python-heap on --every N counts them\nFalse 0 --python-heap on --every N counts them\n")
+}
+
 func TestAMallocWithoutFiguresIsSaidToHaveNone(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, silentMalloc, "False True 1\nTrue True 0\n")

@@ -117,12 +117,16 @@ class Heap:
         self.windows = Windows(self.agent, self.malloc)
         self.told, self.rows = {}, {}
 
+    def torch_or_jax(self):
+        """Whether either is imported; who counts all objects beside them is to ask for tracing at each so many steps."""
+        return not {"torch", "jax"}.isdisjoint(sys.modules)
+
     def windowed(self):
         """Whether the heap is traced in windows."""
         if self.tracing or self.wanted == "off":
             return False
         if self.wanted == "on":
-            return bool({"torch", "jax"} & sys.modules.keys()) and not self.agent.fixed
+            return self.torch_or_jax() and not self.agent.fixed
         torch = self.agent.torch
         if self.agent.number and not self.agent.step:
             return True  # what a loader's worker makes are objects and arrays
@@ -179,7 +183,7 @@ class Heap:
     def collect(self, now):
         """Sees whether the heap has grown by more than garbage, which has just gone."""
         blocks, heap = self.agent.own.entry
-        after = now[0], held(heap) - self.agent.own.bytes, blocks - self.agent.own.blocks, *now[3:]
+        after = now[0], self.in_use(heap), blocks - self.agent.own.blocks, *now[3:]
         self.last = after
         if risen(after, self.low)[0]:
             self.begin_to_trace()
@@ -221,16 +225,17 @@ class Heap:
             meters["requested"] = meters["allocated"] = meters["active"] = held(heap) - own
             meters["reserved"] = held(heap) + heap[1] - own
             meters["mapped"] = max(0, space - held(heap) - heap[1])
-            if not self.windowed() and not self.tracing:
-                self.look(held(heap) - own)
         elif space:
             meters["mapped"] = space  # that of a malloc without figures, too
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
+        if not self.windowed() and not self.tracing:
+            self.look(self.in_use(heap))
         if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.mallinfo is False and not self.tracing and self.wanted != "off":
-            snapshot.notes.append("this system's malloc gives no figures, so the sizes of Python's objects above 512 B are not counted: where such objects leak, a rate is too low; --python-heap on counts them")
+            snapshot.notes.append("this system's malloc gives no figures, so the sizes of Python's objects above 512 B are not counted: where such objects leak, a rate is too low; --python-heap on%s counts them" % (
+                " --every N" if self.torch_or_jax() else ""))
         if self.tracing:
             self.lines(snapshot)
         elif self.windowed():
@@ -253,6 +258,10 @@ class Heap:
         if self.mallinfo is None:
             self.mallinfo = mallinfo() or False
         return self.mallinfo() if self.mallinfo else None
+
+    def in_use(self, heap):
+        """Bytes of malloc that are in use, without the agent's. Where it gives no figures those of tensors, beyond which blocks alone grow."""
+        return held(heap) - self.agent.own.bytes if heap else self.agent.torch.bytes
 
     def growing(self):
         """Stacks that hold more than when they were first told, with their blocks."""

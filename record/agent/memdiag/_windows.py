@@ -392,7 +392,7 @@ class Windows:
         """Blocks and bytes of the heap that are neither the agent's nor tensors'."""
         own = self.agent.own
         blocks, heap = own.entry
-        return blocks - own.blocks, held(heap) - own.bytes - self.agent.torch.bytes
+        return blocks - own.blocks, self.agent.heap.in_use(heap) - self.agent.torch.bytes
 
     def rises(self, level, times=1, garbage=(0, 0)):
         """Whether the heap is higher than ever, by more than so much garbage."""
