@@ -29,10 +29,13 @@ def _use():
     except OSError:
         return  # installed by pip, or the recorder's own
     try:
+        os.utime(folder)  # first: who has the lock alone, to remove the folder, looks for that
+    except OSError:
+        pass  # it may not be written
+    try:
         import fcntl
 
         fcntl.flock(use, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        os.utime(folder)
     except (ImportError, OSError):
         pass
 
