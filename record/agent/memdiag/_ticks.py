@@ -15,6 +15,7 @@ import time
 from ._length import traced
 from ._own import fill_caches, waited
 from ._role import role
+from ._turn import Turn
 
 # The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
 # snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
@@ -61,6 +62,7 @@ class Ticker:
         self.due = 0.0  # the time of the next look
         self.text_trains = None  # whether the script's text does, once it was read
         self.later = None  # what the main thread is to do once it answers
+        self.turn = Turn()
         self.begin_anew()
 
     def start(self):
@@ -84,6 +86,7 @@ class Ticker:
 
     def stop(self):
         self.running = False
+        self.turn.end()
 
     def handle(self, signum, frame):
         what = self.asked  # before our thread does it
@@ -108,6 +111,7 @@ class Ticker:
     def forked(self):
         """In the child of a fork: there, our thread is not at work, and who forked is the main one."""
         self.lock = _thread.allocate_lock()
+        self.turn.end()
         self.asked, self.owed = None, False
         self.main, self.thread = _thread.get_ident(), None
 
@@ -136,8 +140,11 @@ class Ticker:
         while self.running and not agent.stopped:
             windows = agent.heap.windows
             nap = NEXT if self.asked or agent.waited and not agent.stepping else NAP
-            time.sleep(max(0.001, min(nap, (windows.due or self.due) - now)))
+            nap = max(0.001, min(nap, (windows.due or self.due) - now))
+            until = time.monotonic() + nap
+            time.sleep(nap)
             now = time.monotonic()
+            self.turn.woke(now - until, agent.stepping)
             agent.ceased.look(now)
             windows.end_overdrawn()
             if begun + NAMED <= now < begun + NAMED_BY and role() != named:

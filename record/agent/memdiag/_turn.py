@@ -1,0 +1,40 @@
+"""How soon our thread gets Python's lock.
+
+A thread that waits for the lock asks for it once sys.getswitchinterval() has passed in which nobody let go of it. A program that lets go of
+it for a moment in each round of its loop, as asyncio does to see what has come, has it again before our thread is awake. No 5 ms
+pass without that, and our thread waits for seconds. A shorter interval passes within a round.
+"""
+
+import _thread
+import sys
+
+# Seconds; timers of Linux add 0.05 ms.
+SHORT = 1e-4
+# Where other threads of the program's may want the lock, which then goes to and fro more often, our thread must wake so many times in a row by
+# so many seconds too late.
+TIMES, LATE = 3, 0.2
+
+
+class Turn:
+    def __init__(self):
+        self.programs = self.ours = None  # the intervals: the program's, which ours replaces
+        self.starved = 0
+
+    def woke(self, late, stepping):
+        """Our thread has its turn, so many seconds late. Where steps count, snapshots come at their ends and need none."""
+        if self.starved < TIMES:
+            self.starved = self.starved + 1 if late >= LATE else 0
+        if not stepping and (_thread._count() <= 1 or self.starved == TIMES):
+            if self.programs is None and sys.getswitchinterval() > SHORT:
+                self.programs = sys.getswitchinterval()
+                sys.setswitchinterval(SHORT)
+                self.ours = sys.getswitchinterval()
+        else:
+            self.end()
+
+    def end(self):
+        """The interval is the program's again, unless that has set another one."""
+        if self.programs is not None:
+            if sys.getswitchinterval() == self.ours:
+                sys.setswitchinterval(self.programs)
+            self.programs = None
