@@ -95,11 +95,11 @@ func TestTheLastVersionsOfThePackageStay(t *testing.T) {
 func TestAVersionOfThePackageWithoutALockStaysForLonger(t *testing.T) {
 	dir := t.TempDir()
 	old := oldVersions(t, dir, 10)
-	for i, days := range []time.Duration{40, 20} {
+	for i, age := range []time.Duration{40 * 24 * time.Hour, 20 * 24 * time.Hour} {
 		if err := os.Remove(filepath.Join(old[i], "in-use")); err != nil {
 			t.Fatal(err)
 		}
-		ago(t, old[i], days*24*time.Hour)
+		ago(t, old[i], age)
 	}
 	if _, err := record.Package(dir); err != nil || exists(old[0]) || !exists(old[1]) {
 		t.Errorf("%v; the folder of 40 days ago is there: %v, that of 20: %v", err, exists(old[0]), exists(old[1]))
