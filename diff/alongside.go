@@ -43,8 +43,8 @@ func (r *Result) nameAlongside(rows []Row) {
 	}
 }
 
-// takeIn has a leak have the lines of Python's heap that make the items of its container. If it is of items that no line was seen to add,
-// it has the place of the line that grew most. The growth of the process that it has may have theirs within.
+// takeIn adds to a leak the lines of Python's heap that make the items of its container. If no line was seen to add these items, the leak
+// is placed at the line that grew most. With within, the leak's growth is the process's, which contains that of the lines.
 func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, within bool) {
 	joined := make(map[*Row]bool)
 	var most *Finding
@@ -75,9 +75,9 @@ func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, wit
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return joined[f.Rows[0]] })
 }
 
-// makes reports whether the lines of a finding on Python's heap, of which nobody found what holds them, may make the items of a container:
-// it becomes longer in proportion, by no more than they make objects, or a buffer by about as much as they take, and no other line was seen
-// to add to it.
+// makes reports whether the lines of a finding on Python's heap may make the items of a container. No holder of theirs was found, the
+// container becomes longer in proportion, and no other line was seen to add to it. They make at least about an object for each item;
+// a buffer becomes longer by about the bytes that they make.
 func (r *Result) makes(f *Finding, h *snapshot.Holder, site *SiteSeries) bool {
 	if f.Against != nil || !onLanguageHeap(f.Rows) || !f.Unheld() || !r.inProportion(site, r.bytesOf(f)) {
 		return false

@@ -445,7 +445,7 @@ func TestBlocksThatLinesHaveOfMallocAreToldOnce(t *testing.T) {
 `)
 }
 
-// arrays has a line that keeps objects that malloc has, or NumPy's data, of which Python counts no blocks; something else comes, too.
+// arrays has a line that keeps objects of malloc's, or NumPy's data, which Python's count of blocks lacks. Other blocks grow beside it.
 const arrays = windowsByHand + `import marshal
 from memdiag import _traces
 
@@ -465,7 +465,7 @@ func TestDataOutsidePythonsCountHidesNoBlocks(t *testing.T) {
 	agentProgram(t, arrays, "{1: [0, 0, 100, 5000000], 0: [400, 25600, 0, 0]}\n{1: [0, 0, 100, 5000000], 0: [500, 32000, 0, 0]}\n")
 }
 
-// strides has steps of 10 µs, of which a window of half a second has thousands.
+// strides has steps of 10 µs: half a second has thousands of them.
 const strides = windowsByHand + `import time
 agent.stepping, agent.programs = True, lambda: 1.0
 for step in 12, 100, 2000:

@@ -102,7 +102,7 @@ func TestAVersionOfThePackageWithoutALockStaysForLonger(t *testing.T) {
 		ago(t, old[i], age)
 	}
 	if _, err := record.Package(dir); err != nil || exists(old[0]) || !exists(old[1]) {
-		t.Errorf("%v; the folder of 40 days ago is there: %v, that of 20: %v", err, exists(old[0]), exists(old[1]))
+		t.Errorf("%v; the folder is there after 40 days: %v, after 20 days: %v", err, exists(old[0]), exists(old[1]))
 	}
 }
 

@@ -99,7 +99,7 @@ func TestAGraphThatLeaksIsDrawnInTheProcess(t *testing.T) {
 	}
 }
 
-// TestItemsThatLeakAreDrawnByTheirHoldersName: they were called the graph behind the line that adds them.
+// TestItemsThatLeakAreDrawnByTheirHoldersName: their band was labelled as an autograd graph.
 func TestItemsThatLeakAreDrawnByTheirHoldersName(t *testing.T) {
 	r := growingProcess(t)
 	row := *r.Findings[0].Rows[0]

@@ -41,8 +41,8 @@ func TestLossesAreComparedBitByBit(t *testing.T) {
 	}
 }
 
-// stepTimeOf is that of a run with snapshots every ten steps, with these milliseconds a step between them, of which the program
-// waited for a processor for a share; less than 0 where that is not recorded.
+// stepTimeOf is the step time of a run with a snapshot every ten steps. Times are milliseconds a step between two of them, and waited is
+// the share in which the program waited for a processor; below 0 it is not recorded.
 func stepTimeOf(t *testing.T, times []float64, waited float64) baseline.StepTime {
 	t.Helper()
 	r := analysis(t, 100, 1, map[string]int64{"keep": 1})

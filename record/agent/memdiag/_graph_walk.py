@@ -15,8 +15,8 @@ SECONDS = 0.1
 COVERAGE = 0.5
 # Survivors of so many different steps grow.
 BIRTHS = 4
-# Nodes of autograd's graph of which is read what they have saved, of one tensor and in all; and that are counted
-# where the process grows by what no tensor takes.
+# Nodes of autograd's graph whose saved tensors are read, for one tensor and in all; and nodes that are counted where the process
+# grows by more than tensors take.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
 # Further on one node in so many is read.
 SPARSE = 16
@@ -31,8 +31,8 @@ class Autograd:
 
     def graphs(self, left, counting, seconds=SECONDS):
         """Looks for the storages of sites that no object holds in the graphs behind held tensors, and may count the
-        nodes there. Of tensors that are in one graph the one with most behind it keeps it, before it comes to another
-        of them: of a state that is carried on, and a loss of it, the state."""
+        nodes there. If several tensors share a graph, its keeper is the one that leads to most nodes before another
+        of them: of a state and a loss computed from it, the state."""
         # The newest first: what is kept of each step looks alike.
         ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()

@@ -226,7 +226,7 @@ class Heap:
             meters["reserved"] = held(heap) + heap[1] - own
             meters["mapped"] = max(0, space - held(heap) - heap[1])
         elif space:
-            meters["mapped"] = space  # that of a malloc without figures, too
+            meters["mapped"] = space  # which includes malloc's, where that gives no figures
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
         if not self.windowed() and not self.tracing:

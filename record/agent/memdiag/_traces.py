@@ -39,7 +39,7 @@ def read(traces):
 
 def by_stack(traces):
     """Each stack, with the sizes of what Python's own allocator has of it, of its objects that malloc has, and of
-    the data of domains of their own, of which Python counts no blocks. A stack is one tuple in all its traces: its hash, of all
+    data in other domains, such as NumPy's, which Python's count of blocks lacks. A stack is one tuple in all its traces: its hash, of all
     frames, is asked for once. Lists of sizes rather than sums: each new number would be traced, which costs most."""
     found = {}
     for domain, size, stack, _ in traces:

@@ -1,8 +1,8 @@
 """How soon our thread gets Python's lock.
 
-A thread that waits for the lock asks for it once sys.getswitchinterval() has passed in which nobody let go of it. A program that lets go of
-it for a moment in each round of its loop, as asyncio does to see what has come, has it again before our thread is awake. No 5 ms
-pass without that, and our thread waits for seconds. A shorter interval passes within a round.
+A waiting thread asks for the lock once nobody has released it for sys.getswitchinterval(), 5 ms. asyncio releases it briefly in each
+round of its loop, and takes it again before our thread is awake. So our thread waited for seconds. A shorter interval passes within
+a round.
 """
 
 import _thread
@@ -10,8 +10,8 @@ import sys
 
 # Seconds; timers of Linux add 0.05 ms.
 SHORT = 1e-4
-# Where other threads of the program's may want the lock, which then goes to and fro more often, our thread must wake so many times in a row by
-# so many seconds too late.
+# A short interval costs a program with several threads more switches. There our thread must first wake TIMES times in a row at least
+# LATE seconds too late.
 TIMES, LATE = 3, 0.2
 
 

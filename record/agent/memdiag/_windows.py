@@ -80,7 +80,7 @@ class Windows:
         self.unplaced = 0  # bytes of malloc that no line is known to have made
         self.larger = 0  # blocks of malloc's that lines were told of, and that Python's count of blocks is to have as well
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
-        self.unknown = []  # what by each snapshot had grown that no line is told of: seconds, steps, blocks, bytes
+        self.unknown = []  # growth without a known line, at each snapshot: seconds, steps, blocks, bytes
         self.number = self.vain = 0  # windows; and those since a line grew
         self.figures = None  # malloc's, before the window that is open
         self.traces = 0  # that its last look found
