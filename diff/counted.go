@@ -31,7 +31,8 @@ func (r *Result) counted(row *Row) follows {
 		}
 	}
 	from, last := r.Series.WarmUp(), len(r.Series.Marks)-1
-	if last-from+1 < leastCounted {
+	before, ok := events[r.Series.Marks[0].Step]
+	if !ok || last-from+1 < leastCounted {
 		return follows{}
 	}
 	best, least := follows{}, math.Inf(1)
@@ -49,15 +50,9 @@ func (r *Result) counted(row *Row) follows {
 			if !ok {
 				return follows{}
 			}
-			n := int64(0)
-			for name, times := range known {
-				if c.is(name) {
-					n += times
-				}
-			}
 			steps = append(steps, r.Series.Axis.X[i])
 			blocks = append(blocks, float64(site.Blocks[i]))
-			counts = append(counts, float64(n))
+			counts = append(counts, total(known, c.is))
 		}
 		end := len(steps) - 1
 		times, length := counts[end]-counts[0], steps[end]-steps[0]
@@ -78,9 +73,21 @@ func (r *Result) counted(row *Row) follows {
 			continue
 		}
 		least = squares
-		best = follows{driver: c.driver, every: int64(math.Round(length / times)), times: int64(times)}
+		// What warm-up added is in the growth, too.
+		best = follows{driver: c.driver, every: int64(math.Round(length / times)), times: int64(counts[end] - total(before, c.is))}
 	}
 	return best
+}
+
+// total is how many of the events have such a name.
+func total(events map[string]int64, is func(name string) bool) float64 {
+	n := int64(0)
+	for name, times := range events {
+		if is(name) {
+			n += times
+		}
+	}
+	return float64(n)
 }
 
 // leastCounted is how many marks after warm-up tell events from steps.

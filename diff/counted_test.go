@@ -35,9 +35,12 @@ func recorded(steps []int64, held func(step int64) int64) (*Result, *Row) {
 }
 
 func TestGrowthFollowsTheEventsThatSnapshotsCount(t *testing.T) {
-	var steps, weeks []int64
+	var steps, even, weeks []int64
 	for step := int64(1); step < 200; step += 1 + step/8 {
 		steps = append(steps, step)
+	}
+	for step := int64(1); step < 200; step += 4 {
+		even = append(even, step)
 	}
 	for step := int64(7); step < 200; step += 7 {
 		weeks = append(weeks, step)
@@ -48,19 +51,21 @@ func TestGrowthFollowsTheEventsThatSnapshotsCount(t *testing.T) {
 		held  func(step int64) int64
 		want  cause.Driver
 		every int64
+		times int64 // from the first snapshot to the last, as the growth
 	}{
-		{"one each evaluation", steps, func(step int64) int64 { return 5 + step/7 }, cause.Evaluations, 7},
-		{"two each checkpoint", steps, func(step int64) int64 { return 5 + step/11*2 }, cause.Checkpoints, 11},
-		{"one each step", steps, func(step int64) int64 { return step }, "", 0},
-		{"one each ninth step", steps, func(step int64) int64 { return 1 + step/9 }, "", 0},
-		{"one each other evaluation", steps, func(step int64) int64 { return 1 + step/14 }, "", 0},
-		{"snapshots of evaluations alone do not tell them from steps", weeks, func(step int64) int64 { return step / 7 }, "", 0},
-		{"too few snapshots", steps[:6], func(step int64) int64 { return 5 + step/7 }, "", 0},
+		{"one each evaluation", steps, func(step int64) int64 { return 5 + step/7 }, cause.Evaluations, 7, steps[len(steps)-1] / 7},
+		{"one each evaluation, those of the warm-up too", even, func(step int64) int64 { return 5 + step/7 }, cause.Evaluations, 7, 28},
+		{"two each checkpoint", steps, func(step int64) int64 { return 5 + step/11*2 }, cause.Checkpoints, 11, steps[len(steps)-1] / 11},
+		{"one each step", steps, func(step int64) int64 { return step }, "", 0, 0},
+		{"one each ninth step", steps, func(step int64) int64 { return 1 + step/9 }, "", 0, 0},
+		{"one each other evaluation", steps, func(step int64) int64 { return 1 + step/14 }, "", 0, 0},
+		{"snapshots of evaluations alone do not tell them from steps", weeks, func(step int64) int64 { return step / 7 }, "", 0, 0},
+		{"too few snapshots", steps[:6], func(step int64) int64 { return 5 + step/7 }, "", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, row := recorded(c.steps, c.held)
-			if f := r.counted(row); f.driver != c.want || c.want != "" && (f.every < c.every-1 || f.every > c.every+1) {
-				t.Errorf("%+v, want %q each %d steps", f, c.want, c.every)
+			if f := r.counted(row); f.driver != c.want || c.want != "" && (f.every < c.every-1 || f.every > c.every+1) || f.times != c.times {
+				t.Errorf("%+v, want %q each %d steps, %d times", f, c.want, c.every, c.times)
 			}
 		})
 	}

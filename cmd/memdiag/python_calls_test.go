@@ -81,7 +81,7 @@ func TestWatchesSayHowManyTensorsStay(t *testing.T) {
 
 // TestCallbacksMarkWhatTheLibrariesDo trains with each library, with memdiag's callback and without.
 func TestCallbacksMarkWhatTheLibrariesDo(t *testing.T) {
-	heavytest.Skip(t, "trainings with five libraries, whose imports take seconds each")
+	heavytest.Skip(t, "trainings with seven libraries, whose imports take seconds each")
 	program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +96,13 @@ func TestCallbacksMarkWhatTheLibrariesDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, library := range []string{"transformers", "accelerate", "lightning", "stable_baselines3", "ignite", "keras"} {
+	for _, library := range []string{"transformers", "accelerate", "lightning", "composer", "stable_baselines3", "ignite", "keras"} {
 		t.Run(library, func(t *testing.T) {
-			python := pythonOf(t, "trainers", "import os; os.environ['KERAS_BACKEND'] = 'torch'; import "+library)
+			environment := "trainers"
+			if library == "composer" {
+				environment = library // its requirements are not those of the others
+			}
+			python := pythonOf(t, environment, "import os; os.environ['KERAS_BACKEND'] = 'torch'; import "+library)
 			cmd := recordtest.Command(t, python, script, library)
 			cmd.Dir = t.TempDir()
 			cmd.Env = append(cmd.Env, "PYTHONPATH="+strings.TrimSpace(string(agent)), "OMP_NUM_THREADS=1", "CUDA_VISIBLE_DEVICES=")

@@ -97,6 +97,43 @@ def of_lightning():
     check(weights, [1, 2, 3, 4], [0, 1], ["eval", "train", "eval", "train", "eval", "train"], 2)
 
 
+def of_composer():
+    from composer import Trainer
+    from composer.models import ComposerModel
+
+    class Model(ComposerModel):
+        def __init__(self):
+            super().__init__()
+            self.net = net()
+
+        def forward(self, batch):
+            return self.net(batch[0])
+
+        def loss(self, outputs, batch):
+            return torch.nn.functional.mse_loss(outputs, batch[1])
+
+        def eval_forward(self, batch, outputs=None):
+            return self(batch)
+
+        def get_metrics(self, is_train=False):
+            return {}
+
+        def update_metric(self, batch, outputs, metric):
+            pass
+
+    def weights(calls):
+        model, loader = Model(), torch.utils.data.DataLoader(DATA, batch_size=4)
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = Trainer(model=model, optimizers=torch.optim.SGD(model.parameters(), lr=0.1), train_dataloader=loader, eval_dataloader=loader, max_duration="2ep",
+                              save_folder=folder, device="cpu", progress_bar=False, callbacks=[memdiag.callbacks.composer()] if calls else [])
+            trainer.fit()
+            trainer.predict(loader)
+            trainer.close()
+        return list(model.parameters())
+
+    check(weights, [1, 2, 3, 4], [0, 1], ["train", "eval", "train", "eval", "train", "eval", "train"], 2)
+
+
 def of_stable_baselines3():
     import gymnasium
     from stable_baselines3 import PPO

@@ -2,6 +2,7 @@
 
     transformers.Trainer(…, callbacks=[memdiag.callbacks.transformers()])
     lightning.Trainer(…, callbacks=[memdiag.callbacks.lightning()])
+    composer.Trainer(…, callbacks=[memdiag.callbacks.composer()])
     model.learn(…, callback=memdiag.callbacks.stable_baselines3())
     memdiag.callbacks.ignite(trainer, evaluator)
     memdiag.callbacks.accelerate(accelerator)
@@ -98,6 +99,35 @@ def lightning() -> Any:
 
         def on_save_checkpoint(self, trainer, module, checkpoint):
             memdiag.mark(event="checkpoint")
+
+    return Callback()
+
+
+def composer() -> Any:
+    """For Composer's Trainer: batches after which its optimizers stepped, epochs, evaluations, predictions and checkpoints."""
+    from composer import Callback as Base
+
+    class Callback(Base):
+        def fit_start(self, state, logger):
+            _steps.begin(state.timestamp.batch.value)
+
+        def epoch_start(self, state, logger):
+            memdiag.mark(phase="train", epoch=state.timestamp.epoch.value)
+
+        def batch_end(self, state, logger):
+            _steps.mark(state.timestamp.batch.value)
+
+        def eval_start(self, state, logger):
+            memdiag.mark(phase="eval")
+
+        def eval_end(self, state, logger):
+            memdiag.mark(phase="train")
+
+        predict_start, predict_end = eval_start, eval_end
+
+        def state_dict(self):  # no event says that a checkpoint is saved, but each has the state of all callbacks
+            memdiag.mark(event="checkpoint")
+            return {}
 
     return Callback()
 
