@@ -6,7 +6,7 @@ import "github.com/memdiag/memdiag/diff/series"
 const lastRule = "undecided"
 
 // EvenMarks is the rule about even growth at even distances.
-const EvenMarks = "even-marks"
+const EvenMarks = "even-snapshots"
 
 // What the rules go by. Each part has a name, so that it can be left out to measure what it wins.
 const (

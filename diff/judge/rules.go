@@ -37,7 +37,7 @@ func ask(rules []rule, f *facts, w series.Without, j *Judgement) {
 var seriesRules = []rule{
 	{
 		name: "doubling",
-		asks: "a buffer is replaced by larger ones; its size and the time between replacements grow by the same factor, and between them it is constant",
+		asks: "larger buffers replace a buffer; its size and the time between replacements grow by the same factor, and in between the size is constant",
 		holds: func(f *facts) bool {
 			return f.replaced && trend.Doubles(f.History.Whole.X, f.History.Whole.Bytes) && waits(f.History.Whole.Bytes)
 		},
@@ -47,7 +47,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "unseen",
-		asks: "it stopped, but the recorder watches some steps only and may have missed growth",
+		asks: "it stopped, but the recorder watches only some steps, and may have missed growth",
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.born && !f.wanders && f.Row.Births.MayBeUnseen(f.History.Whole.X)
 		},
@@ -58,7 +58,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "old-births",
-		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps, spread over the whole run, are still alive, and their number varies", series.SteadySteps),
+		asks: fmt.Sprintf("it stopped, but blocks of more than %d steps all over the run are still alive, and their number varies", series.SteadySteps),
 		holds: func(f *facts) bool {
 			return !f.goesOn && !f.stopped && f.born && !f.replaced && f.births.Steady() && f.births.Distinct > series.SteadySteps && f.History.Moves()
 		},
@@ -69,7 +69,7 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "few-rises",
-		asks:    fmt.Sprintf("it stopped, but it rose only 2 to %d times; so long a pause at the end comes by chance in more than one case in %.0f", series.Enough-1, 1/series.Unlikely),
+		asks:    fmt.Sprintf("it stopped after only 2 to %d rises; chance makes so long a last pause in more than one case in %.0f", series.Enough-1, 1/series.Unlikely),
 		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.MayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -78,7 +78,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "last-jump",
-		asks: fmt.Sprintf("it stopped, but its last interval has more than half of the growth, in %d blocks or more; of a run that counts steps, blocks of as many steps, up to the end, or ones that stand for others", series.Enough),
+		asks: fmt.Sprintf("it stopped, but more than half of its growth is in the last interval, in %d blocks or more. If the run counts steps, these are of as many steps, up to the end, or stand for unwatched ones", series.Enough),
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.History.JumpsLast() && (f.History.Unit != series.Step || f.History.BornToTheEnd(f.Row))
 		},
@@ -87,7 +87,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "last-low",
-		asks: "the run counts time; it stopped, but a block that is replaced by larger ones rose until the snapshot before the last; earlier snapshots may have both the old and the new block",
+		asks: "it stopped, by the clock, but a block that larger ones replace grew until the snapshot before the last. Earlier snapshots may have both the old and the new block",
 		holds: func(f *facts) bool {
 			return !f.goesOn && f.replaced && f.History.Unit == series.Second && f.History.RoseBefore()
 		},
@@ -98,7 +98,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "order-only",
-		asks: "it stopped, but it rose in each interval of a run without steps and times",
+		asks: "it stopped, but it rose in each interval, and the run has neither steps nor times",
 		holds: func(f *facts) bool {
 			return !f.goesOn && !f.stopped && f.History.Unit == series.Place && f.rises == len(f.History.Bytes)-1
 		},
@@ -109,14 +109,14 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "stopped",
-		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle, one jump is more than half of the growth, the last %.0f %% grow at less than %.1f of the rate of the whole, or a site that still grows has so long a pause in fewer than one case in a thousand", 100*(1-series.LateBegins), series.LateShare),
+		asks:    fmt.Sprintf("it stopped: the end is no higher than the middle; one jump is more than half of the growth; the last %.0f %% grow at less than %.1f of the whole rate; or chance makes so long a pause in fewer than one case in a thousand", 100*(1-series.LateBegins), series.LateShare),
 		holds:   func(f *facts) bool { return !f.goesOn },
 		verdict: Bounded, evidence: Strong,
 		reason: func(f *facts) string { return f.why },
 	},
 	{
 		name: "few-replaced",
-		asks: fmt.Sprintf("it has fewer than %d rises, or only blocks of one step, and no old block stays, as in a window or a sequence that a schedule widens", series.Enough),
+		asks: fmt.Sprintf("it has fewer than %d rises, or blocks of one step only, and no old block stays, as in a window or sequence that a schedule widens", series.Enough),
 		holds: func(f *facts) bool {
 			atOnce := f.window && f.births.Distinct == 1 && !f.History.EachStep() // not a ramp that begins anew
 			return f.trend && ((f.replaced || f.window) && f.rises < series.Enough || atOnce)
@@ -155,7 +155,7 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "slows",
-		asks:    fmt.Sprintf("the rises become rarer or smaller, as in a cache with a finite set of keys, and did not slow down before and continue; chance does so in fewer than one case in %.0f", 1/series.Doubtful),
+		asks:    fmt.Sprintf("rises become rarer or smaller, as in a cache with a finite set of keys, and no earlier slowdown ended. Chance makes this in fewer than one case in %.0f", 1/series.Doubtful),
 		holds:   func(f *facts) bool { return f.History.SlowsDown(f.moments, f.born) },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -167,7 +167,7 @@ var seriesRules = []rule{
 	},
 	{
 		name:    "silence",
-		asks:    fmt.Sprintf("the pause at the end is the longest; one so long comes by chance in fewer than one case in %.0f", 1/series.Doubtful),
+		asks:    fmt.Sprintf("the last pause is the longest; chance makes one so long in fewer than one case in %.0f", 1/series.Doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Silence() < series.Doubtful },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
@@ -182,7 +182,7 @@ var seriesRules = []rule{
 		reason: says("it flattened, then rose in the last interval, so how it continues is unknown; run longer to decide"),
 	},
 	{
-		name: "tides",
+		name: "oscillation",
 		asks: "births are unknown, and other stacks rise and fall as slowly and as much",
 		holds: func(f *facts) bool {
 			return !f.born && (f.trend || f.Few) && !f.History.EachStep() && f.History.Rides(f.Tides)
@@ -194,21 +194,21 @@ var seriesRules = []rule{
 	},
 	{
 		name:    EvenMarks,
-		asks:    "a file has totals only, the snapshots are evenly spaced, each has the same number of blocks more, and all of these are fewer than the steps of one interval: a list that is emptied every 11 steps and seen every 12 looks the same",
+		asks:    "files have totals only, snapshots are evenly spaced, and each adds the same number of blocks, in all fewer than the steps of one interval. A list that is emptied every 11 steps and seen every 12 looks the same",
 		holds:   func(f *facts) bool { return !f.born && f.Row.Summed() && f.History.EvenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: says("the snapshots are evenly spaced, and each has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven intervals to decide"),
 	},
 	{
 		name:    "leak",
-		asks:    fmt.Sprintf("births are steady: in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed; or there is a trend, of %d rises or more, at a false discovery rate up to %.0f %% among all sites; or one list, map or set holds all blocks and became only longer, in steady rises", series.SteadySteps, 100*series.LongestGap, 100*series.Lent, series.FewStairs, 100*Significant),
+		asks:    fmt.Sprintf("births are steady (in %d steps or more, no gap above %.0f %% of the run, and at most %.0f %% as many blocks came and went as stayed); or there is a trend of %d rises or more, at a false discovery rate up to %.0f %%; or one list, map or set holds all blocks and only became longer, in steady rises", series.SteadySteps, 100*series.LongestGap, 100*series.Lent, series.FewStairs, 100*Significant),
 		holds:   func(f *facts) bool { return f.steady || f.trend || f.gathers },
 		verdict: Leak, evidence: Strong,
 		reason: (*facts).inWords,
 		also:   leakInWords,
 	},
 	{
-		name:    "few-marks",
+		name:    "few-snapshots",
 		asks:    fmt.Sprintf("there are fewer than %d snapshots, each interval adds about the same, and more sites do so than chance makes", series.Testable),
 		holds:   func(f *facts) bool { return f.Few && !f.wanders },
 		verdict: Leak, evidence: Weak,
