@@ -50,25 +50,25 @@ var Schema = []TableSchema{
 		moment("added", "when it was added"), moment("started", ""), moment("ended", ""),
 		text("status", "ended, failed, killed, out of memory, or unfinished"), number("exit_code", ""),
 		text("command", "words separated by spaces"), text("workload", ""), text("commit", "the code's, as --commit or CI names it"),
-		text("library", "who wrote the snapshots, with its version"), text("memdiag", "memdiag's version"),
-		number("ranks", ""), number("hosts", ""), number("gpus", "the devices of its ranks that are no CPU"),
+		text("library", "the writer of the snapshots, with its version"), text("memdiag", "memdiag's version"),
+		number("ranks", ""), number("hosts", ""), number("gpus", "devices of its ranks, without CPUs"),
 		number("steps", "of the last snapshot"), float("seconds", "from the first snapshot to the last"),
 		text("verdict", "leak, inconclusive or clean"), number("leaks", "leaking call sites, over all ranks"),
 		number("live_bytes", "live at the end on all ranks"), number("growth_bytes", "between first and last snapshot on all ranks"),
 	}},
 	{"hosts", "a machine of a run", []ColumnSchema{
-		runColumn, text("host", ""), number("ranks", ""), number("processes", "the most at a time"),
-		number("peak_bytes", "the most of its processes' resident memory"), number("limit_bytes", "of its control group"),
-		number("killed", "processes that the kernel killed for want of memory"),
+		runColumn, text("host", ""), number("ranks", ""), number("processes", "the most at one time"),
+		number("peak_bytes", "peak of its processes' resident memory"), number("limit_bytes", "the control group's limit"),
+		number("killed", "processes that the kernel killed when memory ran out"),
 	}},
 	{"ranks", "a rank of a run; a run without ranks has one", []ColumnSchema{
 		runColumn, rankColumn, text("host", ""), text("device", "the device that holds most"),
 		number("stage", "the pipeline stage"), number("replica", "the data-parallel replica"),
 		text("verdict", ""), number("leaks", ""), number("snapshots", ""), number("first_step", ""), number("last_step", ""),
 		number("live_bytes", "at the end"), number("growth_bytes", "between first and last snapshot"), number("reserved_bytes", "at the end"),
-		number("peak_bytes", ""), number("limit_bytes", "of the device"),
-		float("slope_bytes", "how live memory grows by step (Theil–Sen)"), float("slope_per_second", "the same by second"),
-		number("runs_out_step", "the step at which memory is full if it goes on"), moment("runs_out_at", "the time of that"),
+		number("peak_bytes", ""), number("limit_bytes", "the device's memory"),
+		float("slope_bytes", "growth of live memory per step (Theil–Sen)"), float("slope_per_second", "the same per second"),
+		number("runs_out_step", "the step at which memory is full at this rate"), moment("runs_out_at", "its time"),
 	}},
 	{"processes", "a process of a run", []ColumnSchema{
 		runColumn, text("host", ""), number("pid", ""), number("parent", ""), text("role", ""),
@@ -76,14 +76,14 @@ var Schema = []TableSchema{
 		number("first_bytes", "private memory when it was first seen"), number("last_bytes", ""), number("peak_bytes", ""),
 	}},
 	{"sites", "a call site of a rank that grew or shrank, or holds much", []ColumnSchema{
-		runColumn, rankColumn, text("site", "the hash of its stack"), text("fingerprint", "the gate's, stable over moved lines"), text("device", ""),
-		text("place", "the line"), text("verdict", "of its finding"),
+		runColumn, rankColumn, text("site", "the hash of its stack"), text("fingerprint", "the gate's; it does not change if lines move"), text("device", ""),
+		text("place", "the line"), text("verdict", "its finding's"),
 		number("before_blocks", ""), number("before_bytes", ""), number("after_blocks", ""), number("after_bytes", ""),
 	}},
 	{"frames", "a frame of a call site's stack", []ColumnSchema{
 		runColumn, text("site", ""), number("depth", "0 is the innermost"), text("function", ""), text("file", ""), number("line", ""),
 	}},
-	{functionsTable, "a function of the program's own that a run was seen to reach", []ColumnSchema{
+	{functionsTable, "a function of the program's own that ran", []ColumnSchema{
 		runColumn, text("function", ""), text("file", ""),
 	}},
 	{"series", "memory of a rank's device at a snapshot", []ColumnSchema{
@@ -91,9 +91,9 @@ var Schema = []TableSchema{
 		number("allocated_bytes", ""), number("reserved_bytes", ""), number("driver_bytes", "the driver's or the process's figure"),
 	}},
 	{"findings", "a finding of a rank", []ColumnSchema{
-		runColumn, rankColumn, text("fingerprint", ""), text("site", "of its largest stack"), text("device", ""), text("place", ""), text("role", "of another process than the rank's own"),
+		runColumn, rankColumn, text("fingerprint", ""), text("site", "its largest stack's"), text("device", ""), text("place", ""), text("role", "if the process is not the rank's own"),
 		text("verdict", "leak, inconclusive or bounded"), text("evidence", "strong, fair or weak"),
-		text("unit", "of the rates: step, second or batch"), float("rate_bytes", ""), float("rate_low", "the end of a 95 % interval"), float("rate_high", ""),
+		text("unit", "step, second or batch"), float("rate_bytes", ""), float("rate_low", "the end of a 95 % interval"), float("rate_high", ""),
 		float("rate_per_second", "bytes"), number("growth_bytes", ""), number("growth_blocks", ""), number("after_bytes", ""), text("cause", "memdiag explain CAUSE"),
 		number("runs_out_step", ""), moment("runs_out_at", ""),
 	}},
@@ -101,7 +101,7 @@ var Schema = []TableSchema{
 		runColumn, rankColumn, text("fingerprint", ""), text("kind", ""), text("holder", ""), number("items", ""),
 	}},
 	{"verdicts", "what memdiag says of a rank", []ColumnSchema{
-		runColumn, rankColumn, text("verdict", ""), text("sentence", ""), text("not_seen", "what no verdict speaks of"),
+		runColumn, rankColumn, text("verdict", ""), text("sentence", ""), text("not_seen", "the part of the run without a verdict"),
 	}},
 }
 
