@@ -168,6 +168,10 @@ func TestTheSourceDistributionIsForAnyPython(t *testing.T) {
 	if err != nil || !bytes.Contains(text, []byte("Version: 1.2.3\n")) || bytes.Contains(text, []byte("Requires-Python")) {
 		t.Errorf("%v: %s", err, text)
 	}
+	// A pip before 10 runs setup.py; it knows no other backend.
+	if !bytes.Contains(text, []byte("/setup.py\x00")) || bytes.Count(text, []byte(refusal)) != 2 {
+		t.Errorf("what an old pip runs does not refuse: %s", text)
+	}
 }
 
 func TestAWheelThatIsTooLargeIsRefused(t *testing.T) {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// refusal is the backend (PEP 517) of the source distribution. pip takes that if no wheel fits, as
-// on Windows, or if it is too old to know the wheels' names, and shows what this says.
+// refusal is the backend (PEP 517) of the source distribution, and its setup.py, for a pip before 10. pip takes
+// that if no wheel fits, as on Windows, or if it is too old to know the wheels' names, and shows what this says.
 const refusal = `import sys
 
 sys.exit("""
@@ -26,6 +26,7 @@ func (b *binary) source() (name string, content []byte, err error) {
 		{"PKG-INFO", 0o644, fmt.Appendf(nil, metadata, version, "")},
 		{"pyproject.toml", 0o644, []byte("[build-system]\nrequires = []\nbuild-backend = \"refusal\"\nbackend-path = [\".\"]\n")},
 		{"refusal.py", 0o644, []byte(refusal)},
+		{"setup.py", 0o644, []byte(refusal)},
 	}, b.time)
 	return name + ".tar.gz", content, err
 }

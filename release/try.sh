@@ -97,3 +97,7 @@ done
 ! "$python" -m pip install --disable-pip-version-check --no-index --no-build-isolation --no-binary :all: --force-reinstall --find-links "$work/dist" memdiag >"$work/refused.txt" 2>&1 ||
   fail "the source distribution was installed"
 grep -q 'memdiag has no wheel for this machine or this Python' "$work/refused.txt" || fail "$(cat "$work/refused.txt")"
+mkdir "$work/source" # as a pip before 10 runs it
+tar xzf "$(ls "$work"/dist/*.tar.gz | grep -v -e -linux- -e -darwin-)" -C "$work/source" --strip-components 1
+! (cd "$work/source" && "$python" setup.py egg_info) 2>"$work/refused.txt" || fail "setup.py does not refuse"
+grep -q 'memdiag has no wheel' "$work/refused.txt" || fail "$(cat "$work/refused.txt")"

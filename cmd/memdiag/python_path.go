@@ -10,6 +10,8 @@ import (
 	"github.com/memdiag/memdiag/record"
 )
 
+const cacheHint = "the variable XDG_CACHE_HOME can name another folder for the package"
+
 func newPythonPathCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:     "python-path",
@@ -24,11 +26,11 @@ that no process uses are removed.`,
 		RunE: func(*cobra.Command, []string) error {
 			cache, err := os.UserCacheDir()
 			if err != nil {
-				return withHint(err, "the variable XDG_CACHE_HOME can name one")
+				return withHint(err, cacheHint)
 			}
 			dir, err := record.Package(filepath.Join(cache, "memdiag"))
 			if err != nil {
-				return &exitError{exitOwn, err}
+				return &exitError{exitOwn, withHint(err, cacheHint)}
 			}
 			fmt.Fprintln(env.stdout, dir)
 			return nil

@@ -324,7 +324,7 @@ func cannotRecord(err error) error {
 	if code := exitCode(err); code == exitUsage {
 		return err
 	}
-	return &exitError{exitOwn, err}
+	return &exitError{exitOwn, withHint(err, "choose another folder with -o")}
 }
 
 func (env *environment) train(ctx context.Context, chosen workload.Workload, job recording, on backend, out *rundir.Writer) (err error) {
