@@ -43,7 +43,7 @@ func Cause(w io.Writer, c *cause.Cause, program string, o TextOptions) error {
 		}
 		p.line("")
 	}
-	p.labelled("Met in", strings.Join(c.References, ", "))
+	p.labelled("Reported in", strings.Join(c.References, ", "))
 	return p.writeTo(w)
 }
 
@@ -62,7 +62,7 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 		level = "##"
 		b.WriteString("# Causes of memory leaks, and their fixes\n\n" +
 			"`memdiag diff` names one of these causes for a finding. `memdiag explain CAUSE` shows an entry in the terminal,\n" +
-			"with the commands that show it at work on a built-in workload. `memdiag explain --format md` writes this page.\n\n" +
+			"with commands that show it on a built-in workload. `memdiag explain --format md` writes this page.\n\n" +
 			"| id | what it is |\n|---|---|\n")
 		for _, c := range causes {
 			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, c.Name)
@@ -83,13 +83,19 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 			}
 			fmt.Fprintf(&b, "Workloads: %s.\n\n", strings.Join(c.Workloads, ", "))
 		}
-		fmt.Fprintf(&b, "Met in %s.\n", strings.Join(c.References, ", "))
+		fmt.Fprintf(&b, "Reported in %s.\n", strings.Join(c.References, ", "))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// upperFirst leaves a name of code, such as itertools.cycle, as it is.
+func upperFirst(s string) string {
+	if word, _, _ := strings.Cut(s, " "); strings.Contains(word, ".") {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
 
 // language is that of an example, for its colours: Go where it looks like Go.
 func language(code string) string {

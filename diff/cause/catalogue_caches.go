@@ -12,9 +12,8 @@ var queueWords = []string{"queue", "prefetch", "prefetcher", "prefetched", "back
 var caches = []Cause{
 	{
 		ID: "cache-without-bound", Name: "a cache without a bound",
-		What: "Results are stored under a key, and new keys keep coming: the batch's number, each new length, each new instance of a model. " +
-			"A replay buffer without a capacity does the same.",
-		Sign:       "A map grows with the number of different keys and never evicts. With a finite set of keys it levels off; that is no leak.",
+		What:       "Results are stored under a key, and new keys keep coming: the batch's number, each new length, each new instance of a model. A replay buffer without a capacity does the same.",
+		Sign:       "A map grows with the number of different keys and never evicts. With a finite set of keys it levels off and is no leak.",
 		Fix:        "set a capacity and evict the oldest entry; round lengths up to a few buckets; do not use an object as a key: the cache then holds it",
 		elsewhere:  [3]string{1: "set a capacity and evict the oldest entry; do not use an object as a key: the cache then holds it"},
 		Before:     "@functools.cache\ndef positions(length, device): ...",
@@ -37,8 +36,7 @@ var caches = []Cause{
 	},
 	{
 		ID: "compiled-anew", Name: "programs are compiled again and again",
-		What: "A function is compiled for the shapes, types and constants of its arguments. Each step has new ones, and each compiled program stays in the cache. Examples: " +
-			"a batch padded to its own longest text, the step number as a static argument, jit of a function that is defined again in a loop.",
+		What:       "A function is compiled for the shapes, types and constants of its arguments. Each step has new ones, and the cache holds each program. Examples: a batch padded to its own longest text, the step number as a static argument, jit of a function defined in a loop.",
 		Sign:       "One line adds compiled programs, each with code and constants. Steps stay as slow as the first one. With a finite set of shapes it levels off.",
 		Fix:        "pad to a few lengths; pass changing values as arrays, not as static arguments; call jit once, outside the loop; JAX_LOG_COMPILES=1 logs each compilation",
 		Before:     "score(x[:length])   # a program for each length",
@@ -49,7 +47,7 @@ var caches = []Cause{
 	{
 		ID: "cache-regrown", Name: "a buffer is replaced by a larger one again and again",
 		What:       "A full buffer or cache is replaced by a larger one and never shrinks: concatenation in a loop, an array that doubles.",
-		Sign:       "The number of blocks is constant, and their size grows. During each replacement the old block and the new one are both live.",
+		Sign:       "The number of blocks is constant, and their size grows. During each replacement the old and the new block are both live.",
 		Fix:        "limit its length and overwrite the oldest part, or truncate it at the end of an epoch or a sequence",
 		Before:     "cache = torch.cat([cache, new])",
 		After:      "cache = torch.cat([cache, new])[-limit:]",
@@ -91,10 +89,9 @@ var caches = []Cause{
 	},
 	{
 		ID: "threads-not-ended", Name: "threads are started and never end",
-		What: "Python holds each thread until its function returns, and with it the function's arguments, its locals and the thread's stack. Examples: a poller for each step that waits for good; " +
-			"a writer, loader or client that has a thread of its own and is made anew in each epoch, without a call of close.",
+		What:       "Python holds each thread until its function returns, with the function's arguments, its locals and the thread's stack. Examples: a poller for each step that waits forever; a writer, loader or client with a thread of its own, created in each epoch and never closed.",
 		Sign:       "threading._active becomes longer. The process grows by some KiB a thread, more than its objects take.",
-		Fix:        "close what has a thread when you are done with it (SummaryWriter.close(), a pool's shutdown()), have each thread's function return, and join it; or start one thread that serves all",
+		Fix:        "close what has a thread (SummaryWriter.close(), a pool's shutdown()), let each thread's function return, and join it; or start one thread that serves all",
 		Before:     "for epoch in range(epochs):\n    writer = SummaryWriter(folder)\n    train(writer)",
 		After:      "for epoch in range(epochs):\n    with SummaryWriter(folder) as writer:\n        train(writer)",
 		References: []string{"tensorboardX#108", "tensorflow#8981", "mem0#4423"},
@@ -104,9 +101,8 @@ var caches = []Cause{
 	},
 	{
 		ID: "cycle-keeps", Name: "itertools.cycle retains every item",
-		What: "itertools.cycle stores each item of the first round, returns the stored items in later rounds, and does not use the loader again. " +
-			"With a loader it stores all batches of an epoch; with an endless loader, all batches ever. itertools.tee stores each item until all of its iterators have read it.",
-		Sign:       "One more batch at each step during the first round. Later rounds repeat the batches of the first, in the same order.",
+		What:       "itertools.cycle stores each item of the first round, and returns the stored items in later rounds. With a loader it stores all batches of an epoch; with an endless loader, all batches ever. itertools.tee stores each item until all of its iterators have read it.",
+		Sign:       "One more batch at each step of the first round. Later rounds repeat the batches in the same order.",
 		Fix:        "restart the loader when it ends, with a generator: `while True: yield from loader`",
 		elsewhere:  [3]string{1: "begin again when the items end, with a generator: `while True: yield from items`"},
 		Before:     "batches = itertools.cycle(loader)",
@@ -118,7 +114,7 @@ var caches = []Cause{
 	},
 	{
 		ID: "cast-context-open", Name: "an autocast context is entered and never left",
-		What:       "Autocast holds a copy of each weight in lower precision until the program leaves the outermost context. A context that is never left holds these copies for good.",
+		What:       "Autocast holds a copy of each weight in lower precision until the program leaves the outermost context. If it never does, the copies stay.",
 		Sign:       "Blocks of half the weights' sizes, allocated by the cast. Each context adds one set.",
 		Fix:        "enter the context around the forward pass only, and leave it each time (with …, or defer Close)",
 		Before:     "torch.autocast('cuda').__enter__()\nloss = model(batch)",

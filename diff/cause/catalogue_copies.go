@@ -6,8 +6,8 @@ import "github.com/memdiag/memdiag/snapshot"
 var copies = []Cause{
 	{
 		ID: "model-copies-kept", Name: "copies of the model are retained",
-		What:       "The program copies the parameters at intervals: for the best model so far, for an average or for a comparison. It does not drop the older copies.",
-		Sign:       "Each copy adds the parameters' total size at once, in blocks of the parameters' sizes. A fixed number of copies levels off; that is no leak.",
+		What:       "The program copies the parameters at intervals: for the best model so far, for an average or for a comparison. It does not drop older copies.",
+		Sign:       "Each copy adds the parameters' total size at once, in blocks of the parameters' sizes. A fixed number of copies is no leak.",
 		Fix:        "keep one copy and overwrite it, or keep copies on the host or on disk",
 		Before:     "best.append(copy.deepcopy(model.state_dict()))",
 		After:      "best = {k: v.cpu() for k, v in model.state_dict().items()}",
@@ -29,7 +29,7 @@ var copies = []Cause{
 	},
 	{
 		ID: "staging-kept", Name: "copies staged for a writer are retained",
-		What:       "An asynchronous checkpoint copies the state, and a writer saves the copy during training. If the copy is not released after the write, each save leaves one.",
+		What:       "An asynchronous checkpoint copies the state, and a writer saves the copy during training. If the copy is not released then, each save leaves one.",
 		Sign:       "Each save adds a set of blocks of the parameters' sizes, allocated by the checkpoint code.",
 		Fix:        "release the copy when the write completes, or reuse one staging buffer",
 		Before:     "staged.append(copy_of(state))\nwriter.submit(staged[-1])",
@@ -46,9 +46,9 @@ var copies = []Cause{
 	},
 	{
 		ID: "optimizer-state-stale", Name: "the optimizer retains the state of old parameters",
-		What:       "The optimizer stores state under each parameter. When an adapter or a new head replaces parameters, the state of the old ones stays, even if the model no longer has them.",
+		What:       "The optimizer stores state under each parameter. When an adapter or a new head replaces parameters, the state of the old ones stays.",
 		Sign:       "Each replacement adds state, allocated in the optimizer's step. Only the optimizer holds it.",
-		Fix:        "remove old parameters from the model, and delete them from the optimizer's state and groups; or create a new optimizer for the new parameters and release the old one",
+		Fix:        "delete the old parameters from the optimizer's state and groups, and from the model; or replace the optimizer by a new one",
 		Before:     "model.head = new_head()\noptimizer.add_param_group({'params': model.head.parameters()})",
 		After:      "for p in model.head.parameters():\n    optimizer.state.pop(p, None)\nmodel.head = new_head()",
 		Workloads:  []string{"L27"},
@@ -65,9 +65,9 @@ var copies = []Cause{
 	},
 	{
 		ID: "optimizer-state", Name: "optimizer state, allocated at its first step",
-		What:       "The optimizer allocates its state at its first step and holds it for the whole run. That is intended.",
-		Sign:       "One step up by one or two times the parameters' size, or a few if layers are unfrozen later. Then the line is flat.",
-		Fix:        "none needed; take the base snapshot after the first step, and it leaves the list",
+		What:       "The optimizer allocates its state at its first step and holds it for the whole run, as intended.",
+		Sign:       "One rise by one or two times the parameters' size, or a few if layers are unfrozen later. Then memory is flat.",
+		Fix:        "none needed; take the base snapshot after the first step, and this finding disappears",
 		Before:     "# base snapshot, then the first optimizer.step()",
 		After:      "# the first optimizer.step(), then the base snapshot",
 		Workloads:  []string{"D01", "D02", "D13", "D14"},

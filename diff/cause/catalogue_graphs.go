@@ -16,9 +16,8 @@ const nodeRecord = 128
 var graphs = []Cause{
 	{
 		ID: "graph-retained", Name: "autodiff graph retained after the step",
-		What: "A tensor of every step is retained with its graph, and the graph holds everything that backward needs. Examples: " +
-			"a sum of losses, a hidden state that is passed to the next step, a running mean of tensors with a graph.",
-		Sign:      "Every stack of the forward pass that saves tensors for backward grows, all at the same rate. A sum of losses taken after backward does not show on the GPU: only the host grows.",
+		What:      "The program retains a tensor of every step. Its graph holds everything that backward needs. Examples: a sum of losses, a hidden state passed to the next step, a running mean of tensors with a graph.",
+		Sign:      "All stacks of the forward pass that save tensors for backward grow at the same rate. A sum of losses after backward grows on the host only.",
 		Fix:       "store a number, not the tensor: call loss.item(), or detach the tensors that you store",
 		Before:    "total_loss += loss\nhidden = rnn(window, hidden)",
 		After:     "total_loss += loss.item()\nhidden = rnn(window, hidden.detach())",
@@ -64,9 +63,8 @@ var graphs = []Cause{
 	},
 	{
 		ID: "forward-only-graph", Name: "a forward-only graph that nothing refers to",
-		What: "The program computes a statistic, such as a norm, on tensors with a graph. It calls no backward and drops the result, " +
-			"but the framework's node registry holds the graph, because only a backward pass cleans it up.",
-		Sign:       "The stacks of the statistic grow at the same rate, by a few small blocks each time. Only the graph holds them; no variable of the program leads to them.",
+		What:       "The program computes a statistic, such as a norm, on tensors with a graph, calls no backward, and drops the result. The framework's node registry still holds the graph: only a backward pass frees it.",
+		Sign:       "The stacks of the statistic grow at the same rate, by a few small blocks each time. Only the graph holds them.",
 		Fix:        "compute statistics without a graph: on detached tensors, in torch.no_grad(), on the inner backend (Burn), with Ops.Valid() (memdiag's engine)",
 		Before:     "norm = sum(p.pow(2).sum() for p in model.parameters())\nlog(float(norm))",
 		After:      "with torch.no_grad():\n    norm = sum(p.pow(2).sum() for p in model.parameters())\nlog(float(norm))",
@@ -106,8 +104,8 @@ var graphs = []Cause{
 	},
 	{
 		ID: "gradient-never-used", Name: "a tensor requires a gradient that no backward computes",
-		What:       "Each step makes a tensor require a gradient, but the loss does not depend on it. No backward pass ever frees its node.",
-		Sign:       "One or two node records or tensors per step, allocated in the forward pass by the code that makes a tensor require a gradient.",
+		What:       "Each step makes a tensor require a gradient, but the loss does not depend on it. No backward pass frees its node.",
+		Sign:       "One or two nodes or tensors per step, allocated where the forward pass makes a tensor require a gradient.",
 		Fix:        "do not require gradients for tensors that the loss does not depend on: detach them, or create them without a gradient",
 		Before:     "mask = torch.ones(n, requires_grad=True)   # not used in the loss",
 		After:      "mask = torch.ones(n)",
@@ -124,8 +122,7 @@ var graphs = []Cause{
 	},
 	{
 		ID: "gradient-graph-cycle", Name: "parameters and their gradients' graph hold each other",
-		What: "backward(create_graph=True) gives the gradients a graph. The graph refers to the parameters, and the parameters hold the gradients. " +
-			"This is a reference cycle: no reference count in it falls to zero.",
+		What:       "backward(create_graph=True) gives the gradients a graph. The graph refers to the parameters, and the parameters hold the gradients: a reference cycle.",
 		Sign:       "Blocks of the parameters' sizes, allocated by the autograd engine (no Python line), and tensors saved by the second backward. gc.collect() does not free them.",
 		Fix:        "use torch.autograd.grad for gradients of gradients, or set p.grad = None after use",
 		Before:     "loss.backward(create_graph=True)\npenalty(model).backward()",
@@ -144,7 +141,7 @@ var graphs = []Cause{
 	},
 	{
 		ID: "checkpoint-storage", Name: "recomputed activations of a checkpoint are not cleared",
-		What:       "A checkpointed region recomputes its activations in backward and stores them for the graph. If the recomputation stops early, or the region ends with a custom function, that storage is not cleared.",
+		What:       "A checkpointed region recomputes its activations in backward and stores them for the graph. If the recomputation stops early, or the region ends with a custom function, they stay.",
 		Sign:       "Saved outputs of one region, allocated in the recomputation. Each step adds one set.",
 		Fix:        "update the framework, or turn early stopping off (torch.utils.checkpoint.set_checkpoint_early_stop(False)); clear the tensors that your own hooks unpack",
 		Before:     "def unpack(key):\n    return storage[key]",
@@ -163,9 +160,8 @@ var graphs = []Cause{
 	},
 	{
 		ID: "saved-on-the-op", Name: "a custom operation stores its result on itself",
-		What: "A custom operation stores its result in one of its own fields, not through the framework's way to save tensors. " +
-			"The operation and its graph node hold each other, or a list holds all operations.",
-		Sign:       "One block per call, allocated in the operation's forward. Each block has its own object as a holder.",
+		What:       "A custom operation stores its result in its own field, not through the framework's way to save tensors. The operation and its graph node hold each other, or a list holds all operations.",
+		Sign:       "One block per call, allocated in the operation's forward. Each has its own object as holder.",
 		Fix:        "save tensors with ctx.save_for_backward, and never store the output on the operation",
 		Before:     "def forward(ctx, x):\n    ctx.out = x * x\n    return ctx.out",
 		After:      "def forward(ctx, x):\n    ctx.save_for_backward(x)\n    return x * x",

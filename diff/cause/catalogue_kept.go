@@ -21,8 +21,8 @@ const fewNumbers = 1024
 var kept = []Cause{
 	{
 		ID: "activations-kept", Name: "activations retained after the step",
-		What:       "The forward pass, or its caller, appends results to a container that outlives the step: a list on the module, a feature bank. The usual advice, torch.no_grad(), also removes the gradients.",
-		Sign:       "One or a few stacks of the forward pass grow by one or more blocks per call. Other stacks do not grow with them.",
+		What:       "The forward pass, or its caller, appends results to a container that outlives the step: a list on the module, a feature bank. torch.no_grad() would also remove the gradients.",
+		Sign:       "One or a few stacks of the forward pass grow by a block or more per call. Other stacks do not grow with them.",
 		Fix:        "store only the tensors that the head reads, in a local variable, or clear the list at the start of each forward",
 		Before:     "def forward(self, x):\n    self.features.append(self.stage(x))",
 		After:      "def forward(self, x):\n    features = [self.stage(x)]",
@@ -42,7 +42,7 @@ var kept = []Cause{
 	},
 	{
 		ID: "hook-not-removed", Name: "a hook is added again and again, and never removed",
-		What:       "Each step, or each new instance of a module, registers a hook. Old hooks keep running and hold the variables of their closure: activations, or a module that holds the hook.",
+		What:       "Each step, or each new instance of a module, registers a hook. Old hooks keep running, and hold the variables of their closure: activations, or a module that holds the hook.",
 		Sign:       "Growth gets faster, because each hook adds another block in each step. Or each instance adds the parameters of a whole module.",
 		Fix:        "register hooks once; or store the handle and remove the hook after the step; or let the hook hold its module by a weak reference",
 		Before:     "for batch in loader:\n    layer.register_forward_hook(lambda m, i, o: acts.append(o))",
@@ -64,8 +64,8 @@ var kept = []Cause{
 	},
 	{
 		ID: "metric-copies", Name: "copies of a metric's state are never released",
-		What:       "The program copies a metric's state for each batch, epoch or evaluation, so that computing it does not change the running metric. The copies are retained.",
-		Sign:       "Small blocks of constant size. Each line that copies is a stack, and grows at its own interval: step, epoch or evaluation.",
+		What:       "The program copies a metric's state for each batch, epoch or evaluation, so that computing it does not change the running metric. The copies stay.",
+		Sign:       "Small blocks of constant size. Each line that copies grows at its own interval: step, epoch or evaluation.",
 		Fix:        "compute the metric without a copy, or release the copy; the values are the same to the last bit",
 		Before:     "results.append(metric.clone())\nresults[-1].compute()",
 		After:      "results.append(metric.compute().item())",
@@ -80,7 +80,7 @@ var kept = []Cause{
 	{
 		ID: "metric-not-reset", Name: "a metric that stores every batch is never reset",
 		What:       "The metric appends the scores and labels of each batch to its state. Without a reset, the state grows for the whole run.",
-		Sign:       "Blocks of the size of a batch's scores, allocated in the metric's update. They are not freed at the end of the epoch.",
+		Sign:       "Blocks of the size of a batch's scores, allocated in the metric's update. They stay at the end of the epoch.",
 		Fix:        "call reset() after compute(), at the end of each epoch; or use a metric whose state has a fixed size (thresholds, bins)",
 		elsewhere:  [3]string{1: "reset it after it is read, or store a sum or bins instead of every value"},
 		Before:     "metric.update(scores, labels)\nvalue = metric.compute()",
@@ -97,8 +97,8 @@ var kept = []Cause{
 	},
 	{
 		ID: "outputs-kept", Name: "the loop retains the output of each step",
-		What:       "The loop collects outputs of training, validation or test steps on the device for a summary, and does not release them after it.",
-		Sign:       "It grows at each step, or in evaluations only, and never falls. If the next evaluation replaces the outputs, it is a plateau and no leak.",
+		What:       "The loop collects outputs of training, validation or test steps on the device for a summary, and does not release them afterwards.",
+		Sign:       "It grows at each step, or in evaluations only, and never falls. If the next evaluation replaces the outputs, it is no leak.",
 		Fix:        "append only numbers or copies on the host, and clear the list after each epoch or evaluation",
 		Before:     "self.outputs.append(logits)",
 		After:      "self.outputs.append(logits.argmax(1).cpu())\n...\nself.outputs.clear()   # on_validation_epoch_end",
@@ -135,8 +135,8 @@ var kept = []Cause{
 	},
 	{
 		ID: "error-holds-tensors", Name: "stored exceptions hold tensors",
-		What:       "An exception holds the frames of the call that failed, and with them its tensors, as long as it is stored or handled. A retry inside an except block runs with the failed attempt still in memory.",
-		Sign:       "Each failure adds blocks that were allocated in the step that failed.",
+		What:       "While an exception is stored or handled, it holds the frames of the failed call, and with them the tensors. A retry inside an except block runs with the failed attempt still in memory.",
+		Sign:       "Each failure adds blocks of the step that failed.",
 		Fix:        "leave the except block before you retry, and store the exception's text, not the exception (or clear its __traceback__)",
 		Before:     "except RuntimeError as e:\n    failures.append(e)\n    retry(batch)",
 		elsewhere:  [3]string{"stored exceptions hold objects"},
@@ -155,8 +155,8 @@ var kept = []Cause{
 		},
 	},
 	{
-		ID: "chain-grows", Name: "objects that keep each other in a chain",
-		What:       "Each new object refers to the one before it: a state to the previous state, a function to the function that it wraps, an exception to its cause. The newest object keeps all.",
+		ID: "chain-grows", Name: "objects that retain each other in a chain",
+		What:       "Each new object refers to the one before it: a state to the previous state, a function to the function that it wraps, an exception to its cause. The newest object retains all.",
 		Sign:       "The holder is a chain: one attribute, or one variable of a closure, leads from object to object.",
 		Fix:        "set the reference to None once nothing reads what is older, or store the values that are read and not the object",
 		Before:     "state = State(previous=state)",
@@ -168,8 +168,7 @@ var kept = []Cause{
 	},
 	{
 		ID: "container-grows", Name: "a container that only grows",
-		What: "The program adds items to a list, a map or a set again and again, and never removes any. " +
-			"Its name does not show what it is for. The items are fine; they are only never removed.",
+		What:       "The program adds items to a list, a map or a set, and never removes any. Its name does not show what it is for.",
 		Sign:       "The holder has about one item for each live block, and more at each snapshot.",
 		Fix:        "remove items that are no longer read, set a bound (collections.deque(maxlen=…)), or clear it at the end of an epoch or a request",
 		elsewhere:  [3]string{1: "remove items that are no longer read, set a bound (collections.deque(maxlen=…)), or clear it after each request"},

@@ -33,8 +33,7 @@ var lifetimes = []Cause{
 	},
 	{
 		ID: "segment-not-unlinked", Name: "shared memory segments that are never unlinked",
-		What: "A named shared memory segment belongs to no process. It stays in /dev/shm until it is unlinked, even if all processes have closed it and the program has ended. " +
-			"Typically a producer creates one for each message, and the consumer closes it but does not unlink it.",
+		What:       "A named shared memory segment stays in /dev/shm until it is unlinked, even if all processes have closed it or ended. Typically a producer creates one for each message, and the consumer only closes it.",
 		Sign:       "One line adds files to /dev/shm. No process grows.",
 		Fix:        "call unlink() once, after the last use of the segment; close() only unmaps it. Or create it with a SharedMemoryManager, which unlinks all of its segments",
 		Before:     "shm = SharedMemory(create=True, size=n)\nqueue.put(shm.name)\n# in the consumer\nshm = SharedMemory(name)\nread(shm)\nshm.close()",
@@ -45,7 +44,7 @@ var lifetimes = []Cause{
 	{
 		ID: "reference-cycle", Name: "reference cycles that wait for the collector",
 		What:       "Objects that hold tensors refer to each other: a module and its hook, an optimizer and its scheduler, a frame and its exception. Only the cycle collector frees them, and it runs late or is off.",
-		Sign:       "A sawtooth: blocks of several steps, or of whole models, are freed together when the collector runs.",
+		Sign:       "A sawtooth: the collector frees blocks of several steps, or whole models, together.",
 		Fix:        "break the cycle with a weak reference (weakref), or call gc.collect() at the end of a trial; if the collector is off, call gc.collect() every few steps",
 		elsewhere:  [3]string{1: "break the cycle with a weak reference (weakref), or call gc.collect() now and then, most of all if the collector is off"},
 		Before:     "self.module.register_forward_hook(self.hook)   # self holds module, module holds self",
@@ -82,7 +81,7 @@ var shared = []Cause{
 	{
 		ID: "unsharded-kept", Name: "gathered parameters or gradients are not sharded again",
 		What:       "Fully sharded training gathers a layer's parameters for forward and backward, and frees them afterwards. If the program reads parameters at another time, or accumulates unsharded gradients, the full tensors stay.",
-		Sign:       "A few huge blocks of the unsharded size (the shard times the number of ranks), from all_gather or a reduction, are live at the end of a step. During gradient accumulation without sync that is intended.",
+		Sign:       "A few huge blocks of the unsharded size (the shard times the number of ranks), from all_gather or a reduction, are live at the end of a step. Gradient accumulation without sync intends that.",
 		Fix:        "use parameters only inside the wrapped forward or summon_full_params; reshard after forward (reshard_after_forward=True, ZeRO stage 3 release)",
 		Before:     "with FSDP.summon_full_params(model): keep = list(model.parameters())",
 		After:      "with FSDP.summon_full_params(model): norm = total_norm(model).item()",
@@ -108,7 +107,7 @@ const (
 var allocator = []Cause{
 	{
 		ID: "pending-free", Name: "freed blocks wait for another stream",
-		What:       "The program freed the blocks, but another stream (record_stream, a collective) may still use them, so the allocator must wait. Many such blocks raise the peak.",
+		What:       "The program freed the blocks, but another stream (record_stream, a collective) may still use them. Many such blocks raise the peak.",
 		Sign:       "Active memory is well above allocated memory. The difference is in blocks of state active_pending_free.",
 		Fix:        "synchronise the side stream, or hold the tensor until that stream's work is done instead of calling record_stream; with NCCL, TORCH_NCCL_AVOID_RECORD_STREAMS=1",
 		Before:     "tensor.record_stream(side)\ndel tensor",
@@ -119,7 +118,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "private-pool", Name: "private pools of CUDA graphs",
-		What:       "A captured graph has its own memory pool, which stays at its peak size for the graph's lifetime. Each new shape that is captured adds a pool. A failed capture may leave one.",
+		What:       "A captured graph has its own memory pool, which stays at its peak size for the graph's lifetime. Each newly captured shape adds a pool. A failed capture may leave one.",
 		Sign:       "Reserved memory grows in segments of private pools. Little or nothing is live in them.",
 		Fix:        "capture for a few padded shapes only, share one pool (pool=graph.pool()), and drop graphs that are not used any more",
 		Before:     "graphs[x.shape] = capture(model, x)",
@@ -130,7 +129,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "cache-growth", Name: "the allocator's cache has grown",
-		What:       "Reserved memory grew and allocated memory did not: the allocator holds the memory of an earlier peak for reuse. This is no leak, but other processes on the device cannot use that memory.",
+		What:       "Reserved memory grew and allocated memory did not: the allocator holds the memory of an earlier peak for reuse. This is no leak, but other processes on the device cannot use it.",
 		Sign:       "Reserved memory is above allocated memory. The difference is in large free blocks or empty segments.",
 		Fix:        "none needed; one torch.cuda.empty_cache() after the peak returns it to the device",
 		Before:     "for batch in loader:\n    step(batch)\n    torch.cuda.empty_cache()   # slow, and of no use",
@@ -141,8 +140,8 @@ var allocator = []Cause{
 	},
 	{
 		ID: "fragmentation", Name: "fragmentation",
-		What:       "Shapes vary, and free memory is split into pieces between live blocks. Each piece is too small for the next request. One small live block can hold a whole segment.",
-		Sign:       "Reserved memory grows while allocated memory is flat. The largest free block is far smaller than all free memory together. memdiag show lists the blocks that pin segments.",
+		What:       "Shapes vary, and live blocks split free memory into pieces that are too small for the next request. One small live block can hold a whole segment.",
+		Sign:       "Reserved memory grows while allocated memory is flat. The largest free block is far smaller than all free memory. memdiag show lists the blocks that pin segments.",
 		Fix:        "allocate long-lived tensors first, pad shapes to a few sizes, or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
 		Before:     "for x in batches_of_any_length: step(x)",
 		After:      "for x in batches_of_any_length: step(pad_to_multiple(x, 64))",
@@ -153,7 +152,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "unsplit-waste", Name: "large blocks that were not split",
-		What:       "The allocator leaves up to 1 MiB of a large block unused and does not split it. So allocated memory is more than the program requested.",
+		What:       "The allocator does not split a large block to save up to 1 MiB. So allocated memory is more than the program requested.",
 		Sign:       "Allocated memory is well above requested memory. 130 to 450 MiB in total are usual in large training runs.",
 		Fix:        "usually none needed; if there are many blocks just over 1 MiB, allocate them as one",
 		Before:     "rows = [torch.empty(300_000, device='cuda') for _ in range(500)]",
@@ -164,9 +163,9 @@ var allocator = []Cause{
 	},
 	{
 		ID: "before-recording", Name: "allocated outside the recording",
-		What:       "Blocks without a stack are older than the recording, or come from code that it cannot see: C++, and in CPU runs also threads that began before PyTorch was imported, or that have run for long. The number of older blocks can only fall.",
+		What:       "Blocks without a stack are older than the recording, or come from code that it cannot see: C++, and on the CPU also threads that began before PyTorch was imported, or that ran for long. The number of older blocks can only fall.",
 		Sign:       "Call sites named <no stack recorded>, by size, pool and stream.",
-		Fix:        "on CUDA start recording before the model is built (call torch.cuda.memory._record_memory_history() first), with stacks=\"all\" for C++ allocations; on the CPU run the code that grows in the main thread",
+		Fix:        "on CUDA call torch.cuda.memory._record_memory_history() before the model is built, with stacks=\"all\" for C++; on the CPU run the code that grows in the main thread",
 		elsewhere:  [3]string{1: "record from the program's start, and run the code that grows in the main thread"},
 		Before:     "model = build().cuda()\ntorch.cuda.memory._record_memory_history()",
 		After:      "torch.cuda.memory._record_memory_history(stacks=\"all\")\nmodel = build().cuda()",
@@ -177,7 +176,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "pool-kept-live", Name: "live blocks in a private pool",
-		What:       "Outputs of a captured graph are in its pool, and what a program allocates under use_mem_pool is in a pool of its own. If the program holds them until the next capture, replay or step, the pool must grow.",
+		What:       "Outputs of a captured graph are in its pool. Allocations under use_mem_pool are in a pool of their own. If the program holds them until the next capture, replay or step, the pool must grow.",
 		Sign:       "One stack has live blocks in segments of a private pool, and each capture or step adds more.",
 		Fix:        "release what holds them; copy outputs of a graph before you store them, and reuse its input buffers",
 		Before:     "kept.append(graph_output)",
@@ -187,7 +186,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "host-index", Name: "index entries stay on the host after the device memory is freed",
-		What:       "Device memory is freed, but its entry in a map, an index or a list of nodes on the host is not deleted.",
+		What:       "Device memory is freed, but its entry in a map, an index or a list of nodes on the host stays.",
 		Sign:       "Each step adds a small block to the host's heap. Device memory is flat.",
 		Fix:        "delete the entry from every index when the memory is freed; or use weak references",
 		Before:     "delete(nodes, id)   // and the index by parent still has it",
@@ -204,9 +203,8 @@ var allocator = []Cause{
 	},
 	{
 		ID: "host-only", Name: "memory that nothing recorded holds",
-		What: "The process grows, and no variable of the program holds the growth. Examples: native code that does not release its memory, such as an extension with wrong reference counts; " +
-			"a graph whose tensors are freed but whose nodes stay; a cache of plans for each shape; workers that copy lists; a profiler that was left on; an unbounded allocation history.",
-		Sign:       "Resident memory rises, and the allocator's meters do not. Or a line that calls an extension grows on Python's heap, and no variable of the program leads to its objects.",
+		What:       "The process grows, and no variable of the program holds the growth. Examples: native code that leaks, such as an extension with wrong reference counts; a graph whose tensors are freed but whose nodes stay; a cache of plans for each shape; workers that copy lists; a profiler that was left on; an unbounded allocation history.",
+		Sign:       "Resident memory rises, and the allocator's figures do not. Or a line that calls an extension grows on Python's heap, and no variable of the program leads to its objects.",
 		Fix:        compareExtensions + boundHistory,
 		Unplaced:   runLonger + boundHistory,
 		elsewhere:  [3]string{1: compareExtensions, 2: runLonger},
