@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Of recordings by the clock, how often "Decided in N more snapshots" holds: each is judged at every prefix of its snapshots.
+"""Of recordings by the clock, how often "To decide: about N more snapshots" holds: each is judged at every prefix of its snapshots.
 
     bench/promise.py RUN…        # with memdiag on the PATH
 """

@@ -65,7 +65,7 @@ func Parts() []Part {
 		{Name: boundsPass, About: "declared bounds"},
 		{Name: itemsPass, About: "containers that become longer in proportion to the process"},
 		{Name: clustersGroup, About: "one finding of sites in step below one call"},
-		{Name: graphsGroup, About: "one finding of one autodiff graph"},
+		{Name: graphsGroup, About: "one finding of one autograd graph"},
 		{Name: listsGroup, About: "one finding of what one list holds in step"},
 		{Name: linesGroup, About: "one finding of leaks at one line"},
 		{Name: besideGroup, About: "what holds other objects of one line and becomes longer in proportion holds a leak of that line"},

@@ -56,7 +56,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		return nil, errors.New("a run of fewer than two snapshots has no growth to compare with")
 	}
 	if why, _ := strangers(good); why != "" {
-		return nil, fmt.Errorf("it cannot be judged: %s; the difference is no growth", why)
+		return nil, fmt.Errorf("its growth cannot be judged: %s", why)
 	}
 	first, last := good.Snapshots[0], good.Snapshots[len(good.Snapshots)-1]
 	b := &baseline{
@@ -64,7 +64,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		anywhere: make(map[snapshot.DeviceKind]bool),
 	}
 	if here, there := r.Series.Axis.Unit, b.result.Series.Axis.Unit; here != there {
-		return nil, fmt.Errorf("its growth is by the %s, the judged run's by the %s: they cannot be compared", there, here)
+		return nil, fmt.Errorf("its growth is per %s, the judged run's per %s: they cannot be compared", there, here)
 	}
 	here, there := devicesOf(r.Rows), devicesOf(b.result.Rows)
 	for kind, indices := range here {
@@ -94,7 +94,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 		}
 	}
 	if !common && stacks == 2 {
-		return nil, errors.New("it shares no stack with the judged run: another program, or other devices")
+		return nil, errors.New("it shares no stack with the judged run: it is of another program, or of other devices")
 	}
 	return b, nil
 }
@@ -178,18 +178,18 @@ func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 		}
 		c := r.compare(b, grown[i].rows)
 		grown[i].against = c
-		more := fmt.Sprintf("%s a %s more than in the good run (%s to %s; %s)", signed(c.Excess.Value), j.Rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
+		more := fmt.Sprintf("%s a %s more than in the known-good run (%s to %s; %s)", signed(c.Excess.Value), j.Rate.Unit, signed(c.Excess.Low), signed(c.Excess.High), c.Match.matched())
 		switch {
 		case c.Match == "" && len(grown[i].rows) > 1:
-			j.Because("the good run lacks some of its stacks")
+			j.Because("the known-good run lacks some of its stacks")
 		case c.Match == "":
-			j.Because("the good run has no such stack")
+			j.Because("the known-good run has no such stack")
 		case c.Excess.Low > 0 && (c.among == 0 || c.Excess.Value > series.AlikeRates*math.Abs(j.Rate.Bytes.Value)):
 			j.Because("it grows by %s", more)
 		case c.Excess.Value <= series.AlikeRates*math.Abs(j.Rate.Bytes.Value):
-			j.Call(Bounded, Strong, "the good run grows there as fast (%s)", c.Match.matched())
+			j.Call(Bounded, Strong, "the known-good run grows as fast there (%s)", c.Match.matched())
 		default:
-			j.Call(Inconclusive, Weak, "it may grow no faster than in the good run: %s", more)
+			j.Call(Inconclusive, Weak, "it may grow no faster than in the known-good run: %s", more)
 		}
 	}
 }

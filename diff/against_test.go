@@ -143,10 +143,10 @@ func TestARunThatCannotBeComparedWithIsRefused(t *testing.T) {
 		s.Mark.Step = snapshot.NoStep
 	}
 	for want, good := range map[string]*snapshot.Run{
-		"fewer than two snapshots":          one,
-		"another program, or other devices": program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
-		"seem to be of different":           resumed,
-		"is by the second":                  stepless,
+		"fewer than two snapshots":             one,
+		"another program, or of other devices": program{{stack: "build:1 start:2"}, {stack: "loop:9 start:3", every: 1, size: 4096}}.run(100, 10),
+		"seem to be of different":              resumed,
+		"is per second":                        stepless,
 	} {
 		o := DefaultOptions()
 		o.Against = good

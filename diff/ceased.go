@@ -29,7 +29,7 @@ func ceased(run *snapshot.Run) string {
 	if run.Info.Steps > last.Step {
 		what = "no snapshot"
 	}
-	return fmt.Sprintf("the last %s of %s went unseen: %s came after step %d", roughly(rest), roughly(whole), what, last.Step)
+	return fmt.Sprintf("%s came in the last %s of %s, after step %d", what, roughly(rest), roughly(whole), last.Step)
 }
 
 // existed is from when to when the process of the last snapshot was there in a run that has ended, or else the command:

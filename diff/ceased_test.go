@@ -26,8 +26,8 @@ func TestWhatComesAfterTheLastStepIsJudgedByTheClock(t *testing.T) {
 		{"a leak", seconds(30, 300), func(x float64) int { return int(100 * x) }, 1, ""},
 		{"nothing grows", seconds(30, 300), func(float64) int { return 9 }, 0, ""},
 		{"it grew in a part of the time", seconds(30, 300), func(x float64) int { return int(100 * max(x, 260)) }, 0, "memory grew after step 20, and the run ended too early to judge it"},
-		{"it was not watched to the end", seconds(30, 100), func(float64) int { return 9 }, 0, "after step 20: the last snapshot was taken 3 minutes before the end of a run of 5 minutes"},
-		{"two snapshots show nothing", []float64{299, 300}, func(float64) int { return 9 }, 0, "the last 5 minutes of 5 minutes went unseen: no step and no snapshot came after step 20"},
+		{"it was not watched to the end", seconds(30, 100), func(float64) int { return 9 }, 0, "after step 20: no snapshot was taken in the last 3 minutes of a run of 5 minutes"},
+		{"two snapshots show nothing", []float64{299, 300}, func(float64) int { return 9 }, 0, "no step and no snapshot came in the last 5 minutes of 5 minutes, after step 20"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all []*snapshot.Snapshot

@@ -66,8 +66,8 @@ func TestALeakInAChildIsNamedByRoleAndExplainsHowItGrows(t *testing.T) {
 		child, grows string
 	}{
 		{"it is all that grows", rising, true, "loader worker 1", ""},
-		{"it is the least of what grows", steep, true, "loader worker 1", "Its recorded stacks do not explain the growth"},
-		{"none was found", rising, false, "", "Its recorded stacks do not explain the growth"},
+		{"it is the least of what grows", steep, true, "loader worker 1", "beyond what recorded stacks explain"},
+		{"none was found", rising, false, "", "beyond what recorded stacks explain"},
 		{"nothing grows", flat, false, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

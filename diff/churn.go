@@ -32,6 +32,6 @@ func (r *Result) churned(row *Row, j *judge.Judgement) {
 	}
 	if half := r.half[row.Key]; half.Before.Blocks >= leastChurned && 2*half.Died.Blocks > half.Before.Blocks {
 		j.Reasons = nil
-		j.Call(Inconclusive, Weak, "it rises, but of the %d blocks at half-way, %d were freed: a schedule that widens a sequence or a window looks the same; run longer to decide", half.Before.Blocks, half.Died.Blocks)
+		j.Call(Inconclusive, Weak, "it rises, but of its %d blocks at half-way %d have been freed, as with a sequence or window that a schedule widens; run longer to decide", half.Before.Blocks, half.Died.Blocks)
 	}
 }

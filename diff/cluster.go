@@ -17,7 +17,7 @@ type cluster struct {
 	toBound float64         // blocks that a declared bound leaves; 0 for none
 	bound   *snapshot.Bound // declared, and not reached; nil for none
 	settled bool            // above its declared bound, and it no longer grows
-	graph   bool            // rows are of one autodiff graph, and the first is its end
+	graph   bool            // rows are of one autograd graph, and the first is its end
 	alone   bool            // one site that was judged by itself, and neither leaks nor may
 }
 
@@ -46,7 +46,7 @@ type member struct {
 //     itself, is no sign that two leaks are one; and
 //   - no recorder found them in different lists.
 //
-// What the autodiff graph holds is computed by several lines of the function that
+// What the autograd graph holds is computed by several lines of the function that
 // kept it, so that there the function is enough. Members come in the order of
 // their growth, and so do clusters and their rows.
 func (r *Result) clusters(members []member, tree *callTree) []cluster {

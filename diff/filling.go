@@ -28,7 +28,7 @@ func (r *Result) fillUp(grown []cluster) {
 		if h == nil {
 			if g := r.fillsInStep(c); g != nil {
 				c.j.Reasons = nil
-				c.j.Call(Inconclusive, Weak, "it rises in step with the %s %s, which fills up: it has %s of %s items; run longer to decide",
+				c.j.Call(Inconclusive, Weak, "it grows at the rate of the %s %s, which fills up and has %s of %s items; run longer to decide",
 					g.Kind, g.Path, snapshot.Grouped(int64(g.Items)), snapshot.Grouped(int64(g.Bound)))
 			}
 			continue
@@ -43,7 +43,7 @@ func (r *Result) fillUp(grown []cluster) {
 		}
 		if each > 0 && items >= bound || staysFull(since) {
 			c.j.Reasons = nil
-			c.j.Call(Bounded, Strong, "%s is full: it takes %s items", name, snapshot.Grouped(int64(h.Bound)))
+			c.j.Call(Bounded, Strong, "%s is full: it holds at most %s items", name, snapshot.Grouped(int64(h.Bound)))
 			continue
 		}
 		if each == 0 {
@@ -53,7 +53,7 @@ func (r *Result) fillUp(grown []cluster) {
 		full := snapshot.Bytes(min(float64(held.Bytes)*bound/items, math.MaxInt64/2))
 		room, known := r.headroom(c.rows[0])
 		if room.limit > 0 && full-held.Bytes > room.free { // though others share it
-			c.j.Because("%s takes up to %s items. These need %s, and only %s is left", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
+			c.j.Because("%s takes up to %s items: these need %s, and %s is free", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
 			continue
 		}
 		text := fmt.Sprintf("%s fills up: it has %s of %s items", name, snapshot.Grouped(int64(items)), snapshot.Grouped(int64(h.Bound)))
@@ -64,14 +64,14 @@ func (r *Result) fillUp(grown []cluster) {
 		}
 		switch {
 		case far:
-			text += fmt.Sprintf(", and takes more than %d times this run to fill", Farthest)
+			text += fmt.Sprintf(", and will be full after more than %d times this run", Farthest)
 		case left > 0:
-			text += ", and the last of them in about " + c.j.Rate.Unit.Text(left)
+			text += ", and will be full in about " + c.j.Rate.Unit.Text(left)
 		}
-		text += fmt.Sprintf("; all of them take %s", full)
+		text += fmt.Sprintf("; full, it takes %s", full)
 		c.j.Reasons = nil
 		if far && !known {
-			c.j.Call(Inconclusive, Weak, "%s; whether they fit into memory is not known", text)
+			c.j.Call(Inconclusive, Weak, "%s; whether that fits into memory is unknown", text)
 			continue
 		}
 		c.j.Call(Bounded, Strong, "%s", text)

@@ -24,13 +24,13 @@ func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
 		says   string
 	}{
 		{name: "without a bound", want: Leak},
-		{name: "below it", bound: 1000, want: Bounded, says: "the deque replay.items fills up: it has 100 of 1,000 items, and the last of them in about 900 steps; all of them take 3.91 MiB"},
-		{name: "with several blocks an item", bound: 1000, blocks: 4, want: Bounded, says: "it has 25 of 1,000 items, and the last of them in about 3900 steps"},
-		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "only 1.00 GiB is left"},
-		{name: "more than ever comes, and no limit is known", bound: 1 << 40, want: Inconclusive, says: "of 1,099,511,627,776 items, and takes more than 100 times this run to fill; all of them take 4096 TiB; whether they fit into memory is not known"},
-		{name: "more bytes than there are numbers", bound: 1 << 60, want: Inconclusive, says: "whether they fit into memory is not known"},
-		{name: "more than comes soon, which fits", bound: 100_000, left: snapshot.GiB, want: Bounded, says: "of 100,000 items, and takes more than 100 times this run to fill"},
-		{name: "full at the end", bound: 100, want: Bounded, says: "is full: it takes 100 items"},
+		{name: "below it", bound: 1000, want: Bounded, says: "the deque replay.items fills up: it has 100 of 1,000 items, and will be full in about 900 steps; full, it takes 3.91 MiB"},
+		{name: "with several blocks an item", bound: 1000, blocks: 4, want: Bounded, says: "it has 25 of 1,000 items, and will be full in about 3,900 steps"},
+		{name: "more than fits into memory", bound: 1 << 40, left: snapshot.GiB, want: Leak, says: "and 1.00 GiB is free"},
+		{name: "more than ever comes, and no limit is known", bound: 1 << 40, want: Inconclusive, says: "of 1,099,511,627,776 items, and will be full after more than 100 times this run; full, it takes 4096 TiB; whether that fits into memory is unknown"},
+		{name: "more bytes than there are numbers", bound: 1 << 60, want: Inconclusive, says: "whether that fits into memory is unknown"},
+		{name: "more than comes soon, which fits", bound: 100_000, left: snapshot.GiB, want: Bounded, says: "of 100,000 items, and will be full after more than 100 times this run"},
+		{name: "full at the end", bound: 100, want: Bounded, says: "is full: it holds at most 100 items"},
 		{name: "full in the middle, and the blocks go on", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = min(h.Items, 50) }},
 		{name: "a few items that grow themselves", bound: 50, want: Leak, alter: func(_ int, h *snapshot.Holder) { h.Items = 10 }},
 		{name: "counted before the end", bound: 1000, want: Bounded, says: "it has 100 of 1,000 items", alter: func(i int, h *snapshot.Holder) {

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// joinGraphs makes one leak of the clusters that one autodiff graph keeps, where the
+// joinGraphs makes one leak of the clusters that one autograd graph keeps, where the
 // snapshots do not tell owners: PyTorch's do not, and a value that is kept with its
 // graph shows there as many stacks that grow at one pace, those of the layers, of the
 // loss and of the batch. Clusters that grow in step are one graph's if

@@ -23,7 +23,7 @@ import (
 //     Not so where an operation of the user's own allocated, whose caller is the
 //     autodiff engine, a function literal, or a method of the list's elements: what
 //     is kept of it, it kept itself;
-//   - graph: what only the autodiff graph holds was let go by all who computed it.
+//   - graph: what only the autograd graph holds was let go by all who computed it.
 //     It lives for a value that was computed from it, and was kept. A forward pass
 //     is passed over, which by its nature returns what it computes;
 //   - helper: healthy memory is allocated by the very same calls, so that the
@@ -193,7 +193,7 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 	return -1
 }
 
-// heldByGraph reports whether nothing but the autodiff graph keeps most of what grew.
+// heldByGraph reports whether nothing but the autograd graph keeps most of what grew.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
 
 // method finds the receiver of a method of Go or Python: "softCap" of

@@ -70,17 +70,27 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 // join adds a finding's rows to another's. The first row tells the line: it is one of the program's if either has one, and not a
 // thread of a library's that receives what the program asked for.
 func (r *Result) join(lead, f *Finding) {
-	reason := fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(f))
+	also := place(f)
 	if lead.Headline < 0 && f.Headline >= 0 {
-		reason = fmt.Sprintf("%s also holds what %s allocates, in step", f.Holder.Path, place(lead))
+		also = place(lead)
 		lead.Rows, lead.Headline = slices.Concat(f.Rows, lead.Rows), f.Headline
 	} else {
 		lead.Rows = append(lead.Rows, f.Rows...)
 	}
 	r.measure(lead)
-	if !slices.Contains(lead.Reasons, reason) { // several stacks have one line
-		lead.Reasons = append(lead.Reasons, reason)
+	lead.Reasons = alsoHolds(lead.Reasons, f.Holder.Path+" also holds memory from ", also)
+}
+
+// alsoHolds adds a place to the reason that begins so, each once: several stacks have one line.
+func alsoHolds(reasons []string, begins, place string) []string {
+	at := slices.IndexFunc(reasons, func(why string) bool { return strings.HasPrefix(why, begins) })
+	switch {
+	case at < 0:
+		return append(reasons, begins+place)
+	case !slices.Contains(strings.Split(strings.TrimPrefix(reasons[at], begins), ", "), place):
+		reasons[at] += ", " + place
 	}
+	return reasons
 }
 
 // perItem is the share of a list's items for each of which a finding has a block, for every item
@@ -317,7 +327,7 @@ func (r *Result) joinHeld(tree *callTree) {
 				f.Headline = r.head(f.Rows[:1], tree)
 			}
 			r.measure(f)
-			f.Reasons = append(f.Reasons, fmt.Sprintf("other growth that %s holds is included (stacks: %d)", f.Holder.Path, f.Joined))
+			f.Reasons = append(f.Reasons, fmt.Sprintf("other growth that %s holds is included: %s", f.Holder.Path, moreStacks(f.Joined)))
 		}
 		kept = append(kept, *f)
 	}
@@ -384,4 +394,12 @@ func (r *Result) gathered(row *Row) (gathers, steadily bool) {
 	}
 	all, from, to := r.Series.Axis.X, seen[0], seen[len(seen)-1]
 	return true, 2*(to-from) >= all[len(all)-1]-all[0] && len(rises) >= series.SteadySteps && trend.LargestGap(rises, from, to) <= series.LongestGap
+}
+
+// moreStacks is "1 more stack".
+func moreStacks(n int) string {
+	if n == 1 {
+		return "1 more stack"
+	}
+	return fmt.Sprintf("%d more stacks", n)
 }

@@ -22,16 +22,16 @@ func (r *Result) followInput(open []member) {
 		var why string
 		switch {
 		case slices.ContainsFunc(r.Last.Anew, func(id snapshot.StackID) bool { return r.Last.Stacks.Hash(id) == a.row.Hash }):
-			why = "its blocks are replaced by larger ones that do not copy them"
+			why = "each block is replaced by a larger one with new content"
 		case r.Intermediate > 0 && slices.ContainsFunc(open, func(b member) bool {
 			return b.j.Shape == BytesOnly && lineOf(b.row) != lineOf(a.row) && a.h.RisesWith(b.h)
 		}):
-			why = "its blocks are replaced by larger ones at the same snapshots as those of other lines"
+			why = "blocks of this line and of others are replaced by larger ones at the same time"
 		default:
 			continue
 		}
 		a.j.Reasons = nil
-		a.j.Call(Inconclusive, Weak, "%s: longer batches or sequences look the same; hold their length constant to decide", why)
+		a.j.Call(Inconclusive, Weak, "%s, as with ever longer batches or sequences; keep their length constant to decide", why)
 	}
 }
 

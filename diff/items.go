@@ -83,7 +83,7 @@ func inStepWith(paths []string) []string {
 	if len(paths) == 0 {
 		return nil
 	}
-	return []string{"these grow at the same rate, and may also hold it: " + strings.Join(paths, ", ")}
+	return []string{"other holders grow at the same rate: " + strings.Join(paths, ", ")}
 }
 
 // beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
@@ -118,7 +118,7 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	}
 	r.doubt(&j)
 	r.unsure(&j)
-	j.Because("the process grows in proportion, by about %s per %s, in addition to memory with a recorded stack", snapshot.FormatBytes(each), h.Noun())
+	j.Because("the process grows in proportion, by about %s per %s beyond recorded stacks", snapshot.FormatBytes(each), h.Noun())
 	if h.From != snapshot.NoStack {
 		row.Frames = r.Last.Stacks.Frames(h.From)
 	}

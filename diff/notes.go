@@ -17,7 +17,7 @@ func ended(run *snapshot.Run) (out []string) {
 	out = []string{fmt.Sprintf("the run ended with exit code %d", *run.Info.ExitCode)}
 	for _, n := range run.Info.Notes {
 		if !slices.ContainsFunc(run.Info.Unseen, func(u snapshot.Unseen) bool { return u.What == n }) {
-			out = append(out, "the recorder said: "+n)
+			out = append(out, "recorder: "+n)
 		}
 	}
 	return out
@@ -31,14 +31,14 @@ func notes(r *Result) []string {
 		out = append(out, fmt.Sprintf("both snapshots are of step %d: there is no rate per step", a.Mark.Step))
 	}
 	if b.Mark.Step != snapshot.NoStep && a.Mark.Step > b.Mark.Step {
-		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth has its sign reversed", a.Mark.Step, b.Mark.Step))
+		out = append(out, fmt.Sprintf("step %d is compared with the earlier step %d: growth is negative", a.Mark.Step, b.Mark.Step))
 	}
 	if !r.Comparable {
-		out = append(out, r.stranger+"; births and deaths are net figures")
+		out = append(out, r.stranger+"; new and freed blocks are net figures")
 	}
 	out = append(out, r.markNotes()...)
 	if n := worthless(b); n > 0 {
-		out = append(out, fmt.Sprintf("live blocks without a size in the last snapshot: %d; a complete snapshot has none", n))
+		out = append(out, fmt.Sprintf("live blocks without a size in the last snapshot: %d; the snapshot is incomplete", n))
 	}
 	for _, d := range b.Devices {
 		if d.Kind != snapshot.Process && d.Limit > 0 && d.Meters.Allocated > d.Limit {
@@ -47,7 +47,7 @@ func notes(r *Result) []string {
 	}
 	out = append(out, r.retried()...)
 	if r.Equal() {
-		out = append(out, "the two snapshots are equal: one is compared with itself, or nothing happened between them")
+		out = append(out, "the two snapshots are equal: compare two different ones")
 	}
 	for _, n := range b.Notes {
 		out = append(out, "last snapshot: "+n)
@@ -73,7 +73,7 @@ func (r *Result) retried() (out []string) {
 		at := slices.IndexFunc(r.run.Snapshots, func(s *snapshot.Snapshot) bool { n, _ := before(s); return n > retries })
 		text := fmt.Sprintf("%s was nearly full: its allocator found no memory, emptied its cache and tried again %s after %s", series.DeviceOf(r.Last.Devices[i]), timesText(last.Retries-retries), markName(r.run.Snapshots[max(at-1, 0)]))
 		if n := last.OutOfMemory - failed; n > 0 {
-			text += fmt.Sprintf(", %s in vain", timesText(n))
+			text += fmt.Sprintf(", and failed %s", timesText(n))
 		}
 		out = append(out, text)
 	}
@@ -156,7 +156,7 @@ func (r *Result) clockJump() []string {
 	if apart[widest] < faraway*usual {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s passed between snapshots %d and %d; the usual interval is %s. If the clock was changed or the program paused, the rates are wrong. Compare only snapshots before the gap, or only those after it",
+	return []string{fmt.Sprintf("%s passed between snapshots %d and %d; the usual interval is %s. If the clock was set or the program paused, rates are wrong: compare only snapshots before the gap, or only those after it",
 		Second.Text(apart[widest]), widest+1, widest+2, series.Duration(usual).Round(time.Millisecond))}
 }
 
@@ -188,7 +188,7 @@ func missing(all []*snapshot.Snapshot) []string {
 		return nil
 	}
 	if apart[widest]/faraway >= usual {
-		return []string{fmt.Sprintf("steps %d and %d are %s apart, others %d: if one of them counts in another unit, rates are wrong; compare only those before it, or only those after", all[widest].Mark.Step, all[widest+1].Mark.Step, snapshot.Grouped(apart[widest]), usual)}
+		return []string{fmt.Sprintf("steps %d and %d are %s apart, others %d. If they count in different units, rates are wrong: compare only snapshots before the gap, or only those after it", all[widest].Mark.Step, all[widest+1].Mark.Step, snapshot.Grouped(apart[widest]), usual)}
 	}
 	return []string{fmt.Sprintf("there is no snapshot between steps %d and %d, while most are %d apart: some may be missing", all[widest].Mark.Step, all[widest+1].Mark.Step, usual)}
 }

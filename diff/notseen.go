@@ -77,7 +77,7 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, "allocations in "+processesOf(short)+", recorded too briefly to judge")
 	}
 	if len(outside) > 0 {
-		out = append(out, "allocations in "+processesOf(outside)+", watched from outside")
+		out = append(out, "allocations in "+processesOf(outside)+", whose total memory alone was recorded")
 	}
 	if text := r.seldom(); text != "" {
 		out = append(out, text)
@@ -86,7 +86,7 @@ func (r *Result) notSeen() (out []string) {
 		out = append(out, fmt.Sprintf("growth of the %d smallest roles", len(outside)-mostKinds))
 	}
 	if brief > 0 {
-		out = append(out, fmt.Sprintf("growth of %s that ended too soon to measure it; shorter ones may have been missed", processCount(brief)))
+		out = append(out, fmt.Sprintf("growth of %s that ended too soon to measure", processCount(brief)))
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func (r *Result) seldom() string {
 	if most < crowded || late >= series.Testable {
 		return ""
 	}
-	return fmt.Sprintf("growth of up to %d processes: they were checked too rarely, %d times after the start", most, late)
+	return fmt.Sprintf("growth of up to %d processes, which were checked only %d times after the start", most, late)
 }
 
 // lastOf is the private memory of a process at its last look.

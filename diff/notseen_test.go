@@ -28,15 +28,15 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 		want  []string
 	}{
 		{"one process, which was recorded", workers[:1], snapshot.Info{}, 0, nil},
-		{"workers", workers, snapshot.Info{}, 0, []string{"allocations in 4 processes (loader worker × 4), watched from outside"}},
-		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 1 process (loader worker), recorded too briefly to judge", "allocations in 3 processes (loader worker × 3), watched from outside"}},
+		{"workers", workers, snapshot.Info{}, 0, []string{"allocations in 4 processes (loader worker × 4), whose total memory alone was recorded"}},
+		{"one of them was recorded", workers, snapshot.Info{}, 103, []string{"allocations in 1 process (loader worker), recorded too briefly to judge", "allocations in 3 processes (loader worker × 3), whose total memory alone was recorded"}},
 		{"several roles, and one that was brief", several, snapshot.Info{}, 0, []string{
-			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), watched from outside",
-			"growth of 1 process that ended too soon to measure it; shorter ones may have been missed",
+			"allocations in 7 processes (loader worker × 4, logger, perl, 1 more), whose total memory alone was recorded",
+			"growth of 1 process that ended too soon to measure",
 		}},
-		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), watched from outside"}},
+		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), whose total memory alone was recorded"}},
 		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{
-			"recording stopped", "the last snapshot is of step 70 of 1000: later growth was not seen",
+			"recording stopped", "no snapshot was taken after step 70 of 1000",
 		}},
 		{"/proc is hidden", nil, snapshot.Info{Command: []string{"a"}, Finished: &ended, Steps: 70}, 0, []string{"other processes of the command: the system gave no information"}},
 	} {

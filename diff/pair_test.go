@@ -134,7 +134,7 @@ func TestARunThatWasSeenInPartSaysSo(t *testing.T) {
 	for _, c := range []struct {
 		steps int64
 		says  string
-	}{{0, ""}, {140, ""}, {369, "the last snapshot is of step 100 of 369: later growth was not seen"}} {
+	}{{0, ""}, {140, ""}, {369, "no snapshot was taken after step 100 of 369"}} {
 		run := runOf(build(0, block{"x", 64, 0}), build(100, block{"x", 64, 0}))
 		run.Info.Steps = c.steps
 		r, err := Analyze(run, ByTrend)

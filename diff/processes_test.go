@@ -99,13 +99,13 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 				return 50
 			}
 			return 150
-		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Nothing was recorded in it, so the source line is unknown. If it runs Python, run longer: it is recorded once it has grown for some seconds, unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"},
+		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Source line unknown: no stacks were recorded there. If it runs Python, run longer: it is recorded once it has grown for some seconds, unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"},
 		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},
 		{"they end together before the command does", append(helpers, lifetime{"train.py", 0, 25, flat}), "processes of helper together grew steadily"},
 		{"each is small and has a name of its own", named, "processes of several roles together grew steadily"},
-		{"each is brief, and larger than the one before", brief(1), "the most that a process of job takes grew steadily by"},
+		{"each is brief, and larger than the one before", brief(1), "the peak of each new job grew steadily by"},
 		{"each is brief, and as large as the one before", brief(0), ""},
 		{"none", []lifetime{{"train.py", 0, 30, flat}}, ""},
 		{"copies of pages, until all are copied", []lifetime{{"worker 0", 0, 30, func(t float64) float64 { return min(50+10*t, 200) }}}, ""},
@@ -168,7 +168,7 @@ func TestAProcessOfWhichArraysAreRecordedIsJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := r.Unaccounted()
-		if told != (len(got) == 1) || told && (!strings.HasPrefix(got[0].String(), want) || !strings.HasSuffix(got[0].String(), "do not explain the growth")) {
+		if told != (len(got) == 1) || told && (!strings.HasPrefix(got[0].String(), want) || !strings.HasSuffix(got[0].String(), "beyond what recorded stacks explain")) {
 			t.Errorf("its arrays have gained %s: %v", gained, got)
 		}
 	}
@@ -182,9 +182,9 @@ func TestSharedMemoryThatGrowsIsToldWithItsFiles(t *testing.T) {
 		tmpfs  bool // and no files of it are known
 		want   string
 	}{
-		{"files in /dev/shm", 3, false, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. The line that created them is unknown. Another program of this user may have created them"},
+		{"files in /dev/shm", 3, false, false, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds, in up to 60 files. Source line unknown. Another program of this user may have created them"},
 		{"of the command's own group", 0, true, false, "shared memory grew steadily"},
-		{"of files elsewhere", 0, true, true, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds. The line that allocated it is unknown. Files in a tmpfs count, too"},
+		{"of files elsewhere", 0, true, true, "shared memory grew steadily by 4.00 MiB a second (4.00 MiB to 4.00 MiB, 95 % interval), 76.0 MiB in 19 seconds. Source line unknown. Files in a tmpfs count, too"},
 		{"of a group that others are in", 1, true, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ func (p *Processes) sentence(e *Reserve) string {
 	case p.Kernel:
 		who = "the kernel's memory for the command"
 	case p.Successive:
-		who = "the most that a process of " + p.Role + " takes"
+		who = "the peak of each new " + p.Role
 	case p.PID == 0 && !p.Shared:
 		who = "processes of " + p.Role + " together"
 	case p.PID != 0:
@@ -37,23 +37,23 @@ func (p *Processes) sentence(e *Reserve) string {
 	}
 	switch {
 	case p.Segments > 1:
-		text += fmt.Sprintf(", in up to %s. The line that created them is unknown", p.files())
+		text += fmt.Sprintf(", in up to %s. Source line unknown", p.files())
 		if p.OrOthers {
 			text += ". Another program of this user may have created them"
 		}
 		return text
 	case p.Shared && p.PID == 0:
-		return text + ". The line that allocated it is unknown. Files in a tmpfs count, too"
+		return text + ". Source line unknown. Files in a tmpfs count, too"
 	case p.Shared:
-		return text + ". The line that allocated it is unknown"
+		return text + ". Source line unknown"
 	}
 	if p.Kernel {
-		return text + ". Sockets, pipes and open files that nobody closes are one reason"
+		return text + ". Sockets, pipes and files that are never closed are one reason"
 	}
 	if p.Recorded {
-		return text + ". Its recorded stacks do not explain the growth"
+		return text + ", beyond what recorded stacks explain"
 	}
-	return text + ". Nothing was recorded in it, so the source line is unknown. If it runs Python, run longer: it is recorded once it has grown for some seconds, " +
+	return text + ". Source line unknown: no stacks were recorded there. If it runs Python, run longer: it is recorded once it has grown for some seconds, " +
 		"unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"
 }
 
@@ -61,11 +61,11 @@ func (p *Processes) sentence(e *Reserve) string {
 func (p *Processes) Known() string {
 	switch {
 	case p.Recorded:
-		return "its recorded stacks do not explain the growth"
+		return "recorded stacks do not explain it"
 	case p.Kernel:
-		return "no process has it"
+		return "it belongs to no process"
 	}
-	return "nothing was recorded in it"
+	return "no stacks were recorded there"
 }
 
 // Who is "loader worker 0", "shared memory of loader worker 0" or "processes of loader worker".
@@ -93,7 +93,7 @@ func (p *Processes) files() string {
 	return text
 }
 
-// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s, and nothing was recorded in it".
+// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s: no stacks were recorded there".
 func (p *Processes) clause(e *Reserve) string {
 	grows := p.Who() + " grows"
 	switch {
@@ -105,7 +105,7 @@ func (p *Processes) clause(e *Reserve) string {
 	case !p.Shared && p.PID == 0:
 		grows = p.Who() + " grow together"
 	}
-	return fmt.Sprintf("%s, +%s/s, and %s", grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
+	return fmt.Sprintf("%s, +%s/s: %s", grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
 }
 
 // Clause is String in a few words, of other processes than the recorded one.

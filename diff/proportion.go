@@ -37,7 +37,7 @@ func (r *Result) followTotals(grown []cluster) {
 		}
 		seen[site.Device] = true
 		c.j.Reasons = nil
-		c.j.Call(Leak, Weak, "its device's total grows steadily, and the %s %s grows in proportion", h.Kind, h.Path)
+		c.j.Call(Leak, Weak, "all memory of its device grows steadily, and the %s %s grows in proportion", h.Kind, h.Path)
 	}
 }
 

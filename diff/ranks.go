@@ -56,7 +56,7 @@ func JoinRanks(results []*Result) *Result {
 	for _, r := range results {
 		switch {
 		case r.Last.Mark.Step < steps:
-			a.Notes = append(a.Notes, fmt.Sprintf("rank %d lags: its last snapshot is of step %d, others have step %d", r.Last.Rank, r.Last.Mark.Step, steps))
+			a.Notes = append(a.Notes, fmt.Sprintf("rank %d is behind: its last snapshot is of step %s, others have step %s", r.Last.Rank, snapshot.Grouped(r.Last.Mark.Step), snapshot.Grouped(steps)))
 		case r.Intermediate+2 < count:
 			a.Notes = append(a.Notes, fmt.Sprintf("rank %d has %d snapshots, others have %d", r.Last.Rank, r.Intermediate+2, count))
 		}

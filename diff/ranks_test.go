@@ -32,7 +32,7 @@ func TestRanksShowTheirLeaksTogether(t *testing.T) {
 	if l := r.Across.Leaks; len(l) != 2 || !slices.Equal(l[0].On, []int{1}) || l[0].Rank != 1 || !slices.Equal(l[1].On, []int{0, 1, 2, 3}) {
 		t.Errorf("got %+v; want one leak on rank 1 and one on all", l)
 	}
-	if n := r.Across.Notes; len(n) != 1 || !strings.HasPrefix(n[0], "rank 3 lags: its last snapshot is of step 60") {
+	if n := r.Across.Notes; len(n) != 1 || !strings.HasPrefix(n[0], "rank 3 is behind: its last snapshot is of step 60") {
 		t.Errorf("notes %q", n)
 	}
 	clean := JoinRanks([]*Result{judged(1, 100, program{weights}), judged(0, 100, program{weights})})

@@ -227,7 +227,7 @@ func (r *Result) judgeProcess() {
 	why.Fix = e.Fix()
 	r.Findings = append(r.Findings, Finding{
 		Rows: []*Row{row}, Verdict: Leak, Evidence: Weak, Rate: e.Rate, Headline: -1, Holder: e.Graph, Cause: &why, CauseWhy: e.CauseWhy, Uncounted: true, RunsOut: r.forecast(row, e.Rate),
-		Reasons: []string{fmt.Sprintf("memory counted by malloc grew steadily, in addition to %s with recorded stacks", snapshot.FormatBytes(float64(max(0, e.Live))))},
+		Reasons: []string{fmt.Sprintf("memory from malloc grew steadily, beyond the %s that recorded stacks explain", snapshot.FormatBytes(float64(max(0, e.Live))))},
 	})
 	e.Leaks = true
 }
@@ -429,22 +429,22 @@ func (e *Reserve) String() string {
 	}
 	if e.Meter == cause.Host {
 		rate := e.Rate.Bytes
-		what := "it may leak memory that is not recorded, such as a retained graph (memdiag explain graph-retained) or memory of native code"
+		what := "memory that is not recorded may leak, such as an autograd graph (memdiag explain graph-retained) or memory of native code"
 		switch {
 		case e.noTensors && !e.Mapped:
-			what = "it may leak memory that is not recorded, such as that of native code"
+			what = "memory that is not recorded may leak, such as memory of native code"
 		case e.Uncounted:
-			what = "this system's malloc does not say what it has in use, so Python objects above 512 B and memory of native code are not recorded; record with --python-heap on to find a line of Python"
+			what = "this system's malloc gives no figures, so Python objects above 512 B and memory of native code are not recorded; record with --python-heap on to find a line of Python"
 		case e.Mapped:
-			what = "it does not come from malloc; native code mapped it, such as a library's allocator or buffer"
+			what = "native code mapped it without malloc, such as a library's own allocator or buffer"
 		case e.Graph != nil:
-			what = "autograd's graph, which also grows, is the likely cause"
+			what = "the likely cause is autograd's graph, which also grows"
 		}
 		how := "grew steadily"
 		if e.Uneven {
 			how = "grew in uneven steps"
 		}
-		return fmt.Sprintf("memory of the process itself %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), in addition to the %s that recorded stacks explain. Its source line is unknown: %s",
+		return fmt.Sprintf("memory of the process %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beyond the %s that recorded stacks explain. Source line unknown: %s",
 			how, e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
 	}
 	if e.Meter == cause.PendingFree {

@@ -107,7 +107,7 @@ type Finding struct {
 	// Beside is by how much objects grew that are Behind tensors, or tensors Behind objects. Their rate is a part of Rate.
 	Beside snapshot.Bytes
 
-	graph  bool // the rows are of one autodiff graph
+	graph  bool // the rows are of one autograd graph
 	native bool // nothing was found to hold its objects, and native memory grows in proportion
 }
 

@@ -30,7 +30,7 @@ func TestAnAllocatorThatTriedAgainIsSaid(t *testing.T) {
 		{[4]int64{}, [4]int64{}, nil},
 		{[4]int64{2, 2, 2, 2}, [4]int64{1, 1, 1, 1}, nil},
 		{[4]int64{2, 2, 3, 3}, [4]int64{}, []string{"cuda:0 was nearly full: its allocator found no memory, emptied its cache and tried again once after step 10"}},
-		{[4]int64{0, 3, 5, 9}, [4]int64{0, 0, 0, 2}, []string{"cuda:0 was nearly full: its allocator found no memory, emptied its cache and tried again 9 times after step 0, 2 times in vain"}},
+		{[4]int64{0, 3, 5, 9}, [4]int64{0, 0, 0, 2}, []string{"cuda:0 was nearly full: its allocator found no memory, emptied its cache and tried again 9 times after step 0, and failed 2 times"}},
 	} {
 		if got := said(c.retries, c.failed); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%v, %v: %q", c.retries, c.failed, got)

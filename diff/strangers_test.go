@@ -115,7 +115,7 @@ func TestMarksThatDoNotAddUpAreSaid(t *testing.T) {
 		{"two of one step alone", steps(10, 10), "both snapshots are of step 10: there is no rate per step"},
 		{"one without a step", steps(0, snapshot.NoStep, 20), "1 of 3 snapshots have no step"},
 		{"none with a step", steps(snapshot.NoStep, snapshot.NoStep, snapshot.NoStep), ""},
-		{"a clock that was put ahead", ahead, "7305 days passed between snapshots 3 and 4; the usual interval is 10s"},
+		{"a clock that was put ahead", ahead, "7,305 days passed between snapshots 3 and 4; the usual interval is 10s"},
 		{"a clock that was put back", back, "the clock was set back between steps 10 and 20"},
 		{"a block of no size", empty, "live blocks without a size in the last snapshot: 1"},
 	} {

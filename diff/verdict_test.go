@@ -155,7 +155,7 @@ func TestTheMomentsOfGrowthTell(t *testing.T) {
 		want  Verdict
 		says  string
 	}{
-		{"a cache that was filled by one entry a step, shortly before the end", 60, func(t int64) int64 { return min(t, 54) }, Bounded, "in the last 6 steps"},
+		{"a cache that was filled by one entry a step, shortly before the end", 60, func(t int64) int64 { return min(t, 54) }, Bounded, "for the last 6 steps"},
 		{"layers that were unfrozen at regular distances, and no more", 400, at(60, 140, 220, 300), Inconclusive, "overdue"},
 		{"a leak in eighty steps each, of which the next is not yet due", 400, at(60, 140, 220, 300, 380), Leak, ""},
 		{"entries of keys that come ever more rarely", 400, at(coupons...), Inconclusive, "more and more rarely"},
@@ -279,7 +279,7 @@ func TestWhatIsAsLongAsTheInputIsUndecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := r.Findings[0]; f.Verdict != want || anew != strings.Contains(strings.Join(f.Reasons, " "), "do not copy them") {
+		if f := r.Findings[0]; f.Verdict != want || anew != strings.Contains(strings.Join(f.Reasons, " "), "with new content") {
 			t.Errorf("made anew %v: got %s: %v; want %s", anew, f.Verdict, f.Reasons, want)
 		}
 	}

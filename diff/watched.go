@@ -27,9 +27,9 @@ func unwatched(run *snapshot.Run) string {
 	if last.Step != snapshot.NoStep {
 		switch before := all[len(all)-2].Mark.Step; {
 		case float64(info.Steps-last.Step) > unwatchedShare*float64(info.Steps):
-			return fmt.Sprintf("the last snapshot is of step %d of %d: later growth was not seen", last.Step, info.Steps)
+			return fmt.Sprintf("no snapshot was taken after step %d of %d", last.Step, info.Steps)
 		case chosen && thinned(len(all), float64(last.Step-before), float64(last.Step-max(0, all[0].Mark.Step))):
-			return fmt.Sprintf("there is no snapshot between step %d and the last one, of step %d: the end was not watched", before, last.Step)
+			return fmt.Sprintf("no snapshot was taken between step %d and the last one, of step %d", before, last.Step)
 		}
 		return ceased(run)
 	}
@@ -47,9 +47,9 @@ func unwatched(run *snapshot.Run) string {
 	whole, rest := ended.Sub(began), ended.Sub(last.Time)
 	switch before := all[len(all)-2].Mark.Time; {
 	case rest > ending && float64(rest) > unwatchedShare*float64(whole):
-		return fmt.Sprintf("the last snapshot was taken %s before the end of a run of %s: later growth was not seen", roughly(rest), roughly(whole))
+		return fmt.Sprintf("no snapshot was taken in the last %s of a run of %s", roughly(rest), roughly(whole))
 	case !before.Before(info.Started) && thinned(len(all), last.Time.Sub(before).Seconds(), last.Time.Sub(info.Started).Seconds()):
-		return fmt.Sprintf("there is no snapshot of the %s before the last one: the end was not watched", roughly(last.Time.Sub(before)))
+		return fmt.Sprintf("no snapshot was taken in the %s before the last one", roughly(last.Time.Sub(before)))
 	}
 	return ""
 }
@@ -69,7 +69,7 @@ func starved(all []*snapshot.Snapshot) string {
 	if first.Waited == 0 || span <= 0 || float64(waited) < starvedShare*float64(span) || span-waited > leastWorked {
 		return ""
 	}
-	return fmt.Sprintf("the machine was busy: the program waited for a processor for %.0f %% of the time, and did too little to show a leak", 100*min(1, float64(waited)/float64(span)))
+	return fmt.Sprintf("the program waited for a processor for %.0f %% of the time, and did too little to show a leak: the machine was busy", 100*min(1, float64(waited)/float64(span)))
 }
 
 // nearEnd is where in a run its end begins, as a share.
@@ -114,7 +114,7 @@ func thinned(snapshots int, apart, length float64) bool {
 
 func roughly(d time.Duration) string {
 	if d < 2*time.Minute {
-		return d.Round(100 * time.Millisecond).String()
+		return fmt.Sprintf("%.3g s", d.Round(100*time.Millisecond).Seconds())
 	}
 	return Second.Text(d.Seconds())
 }

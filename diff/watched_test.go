@@ -31,17 +31,17 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 	}{
 		{"to the end", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 0, 0, ""},
 		{"but for the last fifth, as the recorder may leave it", steps(0, 10, 20, 30, 40, 50, 60, 70, 80), 100, 0, 0, ""},
-		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "the last snapshot is of step 100 of 300"},
-		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot between step 80 and the last one"},
+		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "no snapshot was taken after step 100 of 300"},
+		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot was taken between step 80 and the last one"},
 		{"snapshots as far apart as was asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 80, ""},
-		{"the steps ceased early", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 0, "the last 3 minutes of 5 minutes went unseen: no step and no snapshot came after step 100"},
-		{"no snapshot of the last steps, which took long", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 110, 300, 0, "the last 3 minutes of 5 minutes went unseen: no snapshot came after step 100"},
-		{"… where snapshots as far apart were asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 10, "the last 3 minutes of 5 minutes went unseen"},
+		{"the steps ceased early", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 0, "no step and no snapshot came in the last 3 minutes of 5 minutes, after step 100"},
+		{"no snapshot of the last steps, which took long", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 110, 300, 0, "no snapshot came in the last 3 minutes of 5 minutes, after step 100"},
+		{"… where snapshots as far apart were asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 10, "in the last 3 minutes of 5 minutes"},
 		{"a short evaluation at the end", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 140, 0, ""},
 		{"a short run takes some seconds to end", steps(1, 2, 3, 4, 5, 6), 6, 9.5, 0, ""},
 		{"by the clock, to the end", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 10.5, 0, ""},
-		{"by the clock, a third of the time", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 30, 0, "20s before the end of a run of 30s"},
-		{"by the clock, one for the last half", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 20), 0, 20, 0, "no snapshot of the 11s before the last one"},
+		{"by the clock, a third of the time", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 30, 0, "no snapshot was taken in the last 20 s of a run of 30 s"},
+		{"by the clock, one for the last half", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 20), 0, 20, 0, "no snapshot was taken in the 11 s before the last one"},
 		{"the clock was set", clock(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0, 3, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestWhatOtherProcessesDoAfterTheLastStepIsNotUnseen(t *testing.T) {
 		says        string
 	}{
 		{"another goes on", 0, 104, "", ""},
-		{"it goes on itself", 0, 300, "", "the last 3 minutes of 5 minutes went unseen"},
-		{"it began late", 90, 120, "", "the last 20s of 30s went unseen"},
+		{"it goes on itself", 0, 300, "", "in the last 3 minutes of 5 minutes"},
+		{"it began late", 90, 120, "", "in the last 20 s of 30 s"},
 		{"a child that is in no table", 0, 50, "loader worker 1", ""},
 	} {
 		var all []*snapshot.Snapshot

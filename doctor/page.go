@@ -211,7 +211,7 @@ func (p *Page) Text(w io.Writer) error {
 		}
 	}
 	line("Confirm", p.Confirm)
-	line("  Decided in", p.Needs)
+	line("  To decide", p.Needs)
 	if p.Longer > 0 {
 		line("  Longer", fmt.Sprintf("a run of %d steps was made to decide", p.Longer))
 	}

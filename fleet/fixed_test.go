@@ -43,7 +43,7 @@ func TestFixedIsSaidOnlyOfARunThatWouldHaveShownTheLeak(t *testing.T) {
 		want   string
 	}{
 		"the same but for the leak":        {all(), "fixed"},
-		"another program":                  {set("runs", "command", "python serve.py"), "of another program: serve.py"},
+		"another program":                  {set("runs", "command", "python serve.py"), "another program: serve.py"},
 		"killed":                           {set("runs", "status", "killed"), "no run ended well"},
 		"still going on":                   {set("runs", "status", "unfinished"), "no run ended well"},
 		"of 10 steps":                      {set("ranks", "last_step", 10), "10 steps with 5 snapshots are too few"},
@@ -112,7 +112,7 @@ func TestRunsWhoseCommandsAreNotStoredAreNotJudged(t *testing.T) {
 		{"#a", "#b", "L30", "", "commands are not stored"},
 		{"#a", "#a", "", "", ""},
 		{"#a", "#b", "L30", "L30", ""},
-		{"#a", "#b", "L30", "L1", "it is of another program: workload L1, and before workload L30"},
+		{"#a", "#b", "L30", "L1", "it is another program: workload L1, not workload L30"},
 		{"", "", "L30", "L30", ""},
 	} {
 		w.run = Run{Command: c.before, Workload: c.beforeWorkload}

@@ -67,7 +67,7 @@ func TestTheSentenceNamesTheMachineOfAProcess(t *testing.T) {
 	r := inWorker(t)
 	r.Children[0].Machine, r.Children[0].Alike, r.Children[0].Of = "node-b", 2, 4
 	for _, text := range []string{Headline(r), GateHeadline(r.Children[0].Result)} {
-		if !strings.Contains(text, "allocated in loader worker 1 on node-b (as in 2 of 4 like it) at ") {
+		if !strings.Contains(text, "allocated in loader worker 1 on node-b (2 of 4 such processes) at ") {
 			t.Error(text)
 		}
 	}

@@ -56,6 +56,10 @@ func TestARunByTheClockIsToldInTime(t *testing.T) {
 		t.Errorf("%q has no hour", got)
 	}
 	slow.Blocks = trend.Slope{Value: 2, Low: 1, High: 3, N: 20}
+	rare := diff.Rate{Unit: diff.Step, Blocks: trend.Slope{Value: 0.03125, Low: 0.0308, High: 0.0317, N: 20}, Bytes: trend.Slope{Value: 3072, Low: 3071, High: 3073, N: 20}}
+	if got := strings.ReplaceAll(rateText(rare, false), noBreak, " "); got != "+0.0308 to +0.0317 blocks a step (95 % interval, n = 20)" {
+		t.Error(got)
+	}
 	if got := rateText(slow, true); strings.Contains(got, "block") {
 		t.Errorf("%q has blocks that nobody counted", got)
 	}
@@ -93,15 +97,15 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 		t.Error("the page says that there is no forecast")
 	}
 	f := &r.Findings[0]
-	if got := runsOutText(r, f); strings.Contains(got, "if nothing else grew") {
+	if got := runsOutText(r, f); strings.Contains(got, "from this leak alone") {
 		t.Errorf("%q, and nothing else grows", got)
 	}
 	r.Reserves = []diff.Reserve{{Meter: cause.Host}}
-	if got := runsOutText(r, f); !strings.Contains(got, "(available memory), if nothing else grew;") {
+	if got := runsOutText(r, f); !strings.Contains(got, "(available memory), from this leak alone;") {
 		t.Errorf("%q, and the process grows besides", got)
 	}
 	r.Reserves, r.Findings = nil, append(r.Findings, *f)
-	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "(available memory), if nothing else grew;") {
+	if got := runsOutText(r, &r.Findings[0]); !strings.Contains(got, "(available memory), from this leak alone;") {
 		t.Errorf("%q, and there is another leak", got)
 	}
 
@@ -112,7 +116,7 @@ func TestARunInTheProcessIsToldAgainstWhatItMayTake(t *testing.T) {
 	if r, err = diff.Analyze(run, diff.ByTrend); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "if nothing else grew; but the process grew by another 99.0 MiB;") {
+	if got := strings.ReplaceAll(runsOutText(r, &r.Findings[0]), noBreak, " "); !strings.Contains(got, "from this leak alone; the process grew by another 99.0 MiB;") {
 		t.Errorf("%q, and the process grows by more", got)
 	}
 	r.Findings[0].Nodes = &diff.Reserve{Growth: 60 * snapshot.MiB}
@@ -132,8 +136,8 @@ func TestWhatDecidesAFindingIsToldInStepsAndSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{}) }))
-	_, after, _ := strings.Cut(strings.ReplaceAll(text, noBreak, " "), "\nDecided in: ")
-	if got, _, _ := strings.Cut(after, "\n"); got != "about 20 more steps, in 4 more snapshots" {
+	_, after, _ := strings.Cut(strings.ReplaceAll(text, noBreak, " "), "\nTo decide: ")
+	if got, _, _ := strings.Cut(after, "\n"); got != "about 20 more steps and 4 more snapshots" {
 		t.Errorf("%q\n%s", got, text)
 	}
 }

@@ -89,9 +89,9 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 	return err
 }
 
-// upperFirst leaves a name of code, such as itertools.cycle, as it is.
+// upperFirst begins with a capital, unless the first word is a name, such as train.py.
 func upperFirst(s string) string {
-	if word, _, _ := strings.Cut(s, " "); strings.Contains(word, ".") {
+	if first, _, _ := strings.Cut(s, " "); strings.Contains(strings.TrimRight(first, ".:"), ".") {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]

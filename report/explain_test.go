@@ -34,3 +34,11 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+func TestANameKeepsItsFirstLetter(t *testing.T) {
+	for text, want := range map[string]string{"loader worker 0 grew": "Loader worker 0 grew", "train.py (process 7) grew": "train.py (process 7) grew", "it grew.": "It grew."} {
+		if got := upperFirst(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

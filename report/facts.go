@@ -101,12 +101,16 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 			out = append(out, fact{label, text})
 		}
 	}
-	add("Pace", paceText(f))
+	pace := paceText(f)
+	if more := nodesOf(f)+f.Beside > 0 && !ofProcess(f); more && pace != "" {
+		pace += ", not counting what else leaks with them"
+	}
+	add("Pace", pace)
 	rate := rateText(f.Rate, f.Uncounted || ofItems(f))
 	switch {
 	case f.Sampled && rate != "":
-		rate += "; for the sampled allocations only, without the sampling error"
-	case f.Estimated():
+		rate += "; of the sampled allocations, without the sampling error"
+	case f.Estimated() && nodesOf(f)+f.Beside == 0:
 		rate = join(rate, overallText(f.Growth(), r.Last.Mark.Step-r.First.Mark.Step, f.Rate))
 	}
 	add("Rate", rate)
@@ -118,12 +122,12 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	default:
 		add("Autograd's graph", graphText(f))
 	}
-	add("Beside", besideText(f))
+	add("Also holds", besideText(f))
 	add("Held by", held(f))
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
 	add(testLabel, testText(f))
-	add("Decided in", moreText(r, f.More))
+	add("To decide", moreText(r, f.More))
 	add("Runs out", runsOutText(r, f))
 	where := deviceName(f.Rows[0].Device)
 	switch {
@@ -238,7 +242,7 @@ func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
 	if 0.9*rate.Bytes.Low <= overall && overall <= 1.1*rate.Bytes.High {
 		return ""
 	}
-	return fmt.Sprintf("in all of the run %s blocks, %s a step", glue(plusSign(blocks)+threeDigits(blocks)), glue(plusSign(overall)+snapshot.FormatBytes(overall)))
+	return fmt.Sprintf("over the whole run %s blocks, %s a step", glue(plusSign(blocks)+threeDigits(blocks)), glue(plusSign(overall)+snapshot.FormatBytes(overall)))
 }
 
 // rateText is the doubt about the rate; "" where the points lie on one line. Blocks that
@@ -248,7 +252,7 @@ func rateText(r diff.Rate, uncounted bool) string {
 	if uncounted {
 		r.Blocks = trend.Slope{}
 	}
-	blocks, bytes := interval(r.Blocks, threeDigits), interval(r.Bytes, snapshot.FormatBytes)
+	blocks, bytes := interval(r.Blocks, finely), interval(r.Bytes, snapshot.FormatBytes)
 	switch {
 	case blocks == "" && bytes == "":
 		return ""
@@ -264,7 +268,7 @@ func rateText(r diff.Rate, uncounted bool) string {
 	}
 	text := fmt.Sprintf("%s %s (95 %% interval, n = %d)", strings.Join(parts, ", "), each(r.Unit), r.Bytes.N)
 	if doubt(r.Blocks)+doubt(r.Bytes) != "" {
-		text += "; ~ is a rate that may be zero"
+		text += "; ~ may be zero"
 	}
 	return text
 }

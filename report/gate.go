@@ -32,7 +32,7 @@ func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 // their own.
 func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
-		return Headline(r)
+		return strings.ReplaceAll(found(r), noBreak, " ") // the gate says what it doubts
 	}
 	return strings.ReplaceAll(leaksOfOne(r), noBreak, " ") + rateWithin(r.Findings[0].Rate) + furtherLeaks(r)
 }
@@ -63,7 +63,7 @@ func rateWithin(r diff.Rate) string {
 	if low == high {
 		return ""
 	}
-	return fmt.Sprintf("; %s%s to %s%s %s (95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, each(r.Unit), r.Bytes.N)
+	return fmt.Sprintf(" (%s%s to %s%s %s, 95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, each(r.Unit), r.Bytes.N)
 }
 
 // Failing says how many leaks of several fail, and which of them grows most.
@@ -80,13 +80,13 @@ func Failing(o *baseline.Outcome) string {
 // or nil where the run was too short for one.
 func Canary(r *diff.Result) string {
 	if r == nil {
-		return "canary: not caught: the run is too short to judge"
+		return "canary: not caught: the run is too short"
 	}
 	text := "canary: not caught"
 	if f, caught := canary.Found(r); caught {
 		text = "canary: caught: " + bytesRate(f.Rate)
 	} else if f != nil {
-		text += ": " + bytesRate(f.Rate) + ", which memdiag calls " + string(f.Verdict)
+		text += ": " + bytesRate(f.Rate) + ", verdict " + string(f.Verdict)
 	}
 	if least := leastText(r); least != "" {
 		text += "; " + least
@@ -96,21 +96,21 @@ func Canary(r *diff.Result) string {
 
 // IdleBound says that a declared bound is of nothing, and how one is written that is.
 func IdleBound(b snapshot.Bound) string {
-	return "bound: nothing is allocated in or held by " + brief(b.Where) + "; write a function, FILE:FUNCTION, FILE:LINE, or what holds it, such as Agent.items"
+	return "bound: nothing is allocated in, or held by, " + brief(b.Where) + "; write FUNCTION, FILE:FUNCTION, FILE:LINE, or a holder such as Agent.items"
 }
 
 // Doubled says what a run holds more than another of half its steps.
 func Doubled(d *baseline.Doubled) string {
 	if len(d.More) == 0 {
-		return fmt.Sprintf("double: no site holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
+		return fmt.Sprintf("double: no call site holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
 	}
 	var sum snapshot.Bytes
 	for i := range d.More {
 		sum += d.More[i].Growth().Bytes
 	}
 	first := &d.More[0]
-	text := fmt.Sprintf("double: %s more is live after %d steps than after %d, at %s; the most, %s, at %s", sum, d.Whole.Step, d.Half.Step,
-		count(int64(len(d.More)), "site"), first.Growth().Bytes, place(first, frame.Headline(first.Frames)))
+	text := fmt.Sprintf("double: %s more is live after %d steps than after %d, at %s; the largest: %s at %s", sum, d.Whole.Step, d.Half.Step,
+		count(int64(len(d.More)), "call site"), first.Growth().Bytes, place(first, frame.Headline(first.Frames)))
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
@@ -185,7 +185,7 @@ func leakText(l *baseline.Leak) string {
 func growthText(f *diff.Finding) string {
 	rate := bytesRate(f.Rate)
 	if unsteady(f) {
-		rate = signed(grown(f)) + ", without a steady rate,"
+		rate = signed(grown(f)) + " (no steady rate)"
 	}
 	return strings.ReplaceAll(rate+" "+atPlace(f), noBreak, " ")
 }
@@ -211,7 +211,7 @@ func fateText(f baseline.Fate, partial bool) string {
 	case f.State == baseline.Expired:
 		return "its entry expired on " + f.Entry.Expires.Format("2006-01-02") + " and is ignored"
 	}
-	return "nothing is live there: the run did not reach it, or the leak is fixed. If it is fixed, delete the entry, or the gate will not report it again"
+	return "nothing is live there: the run did not reach it, or it is fixed. If it is fixed, delete its entry, so that the gate reports the leak if it returns"
 }
 
 // owned says whose an entry is.

@@ -377,7 +377,7 @@ func TestGateMarkdownKeepsItsTable(t *testing.T) {
 
 func TestAGatesSentenceTellsTheIntervalOfItsRate(t *testing.T) {
 	outcome := gateOf(diff.Leak).Outcome
-	const within = "; +3.91 KiB to +4.10 KiB a step (95 % interval, n = 20)"
+	const within = " (+3.91 KiB to +4.10 KiB a step, 95 % interval, n = 20)"
 	if got := Failing(outcome); !strings.HasPrefix(got, "2 of 3 leaks fail; the largest: +4.00 KiB/step at ") || !strings.HasSuffix(got, within) {
 		t.Error(got)
 	}
@@ -475,7 +475,7 @@ func TestJUnitHasAFailureForEachLeakThatFails(t *testing.T) {
 		if c.Name == "the run does not leak" && c.Status != junit.StatusFailed {
 			t.Errorf("the run leaks, and its test is %s", c.Status)
 		}
-		if strings.Contains(c.Name, "old.py:1") && strings.Contains(c.Message, "delete the entry") {
+		if strings.Contains(c.Name, "old.py:1") && strings.Contains(c.Message, "delete its entry") {
 			unused++
 		}
 	}

@@ -26,7 +26,7 @@ func (g *Gate) title(l *baseline.Leak) string {
 // place, in the order in which it is to be told.
 func (g *Gate) facts(l *baseline.Leak) []fact {
 	out := g.findingFacts(l.Finding)
-	// A new leak's state has said that no baseline knows it.
+	// A new leak's state has said that it is not in the baseline.
 	if why := brief(l.Why) + owned(l.Entry); l.State != baseline.New || l.Entry != nil || l.Library != nil {
 		out = append(out, fact{"Why it is " + string(l.State), g.told(why)})
 	}

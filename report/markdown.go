@@ -124,7 +124,7 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	}
 	m.line("- Grew: %s in all, %s", estimate(f, signed(g.Bytes)), grew)
 	if text := liveText(r, f); text != "" {
-		m.line("- Live there now: %s", plainMarkdown(text))
+		m.line("- Live now: %s", plainMarkdown(text))
 	}
 	for _, fact := range findingFacts(r, f) {
 		m.line("- %s: %s", fact.Label, plainMarkdown(fact.Text))
@@ -174,10 +174,10 @@ func (m *markdown) totals(r *diff.Result, s *story) {
 // guiltyMark says what the headline frame of a finding did.
 func guiltyMark(f *diff.Finding) string {
 	if ofNodes(f) {
-		return "the graph's end is made here"
+		return "the graph ends here"
 	}
 	if ofItems(f) {
-		return "it becomes longer here"
+		return "filled here"
 	}
 	if f.Headline != frame.Headline(f.Rows[0].Frames) {
 		return "allocated by this call"

@@ -19,7 +19,7 @@ func clauseOf(f *diff.Finding) string {
 	case unsized(f.Rate):
 		rate = blocksRate(f.Rate, noun(f))
 	case unsteady(f):
-		rate = signed(grown(f)) + ", without a steady rate,"
+		rate = signed(grown(f)) + " (no steady rate)"
 	}
 	switch {
 	case ofItems(f) && f.Headline < 0:
@@ -27,11 +27,11 @@ func clauseOf(f *diff.Finding) string {
 	case ofItems(f):
 		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", filled " + atPlace(f)
 	case ofNodes(f) && f.Holder != nil:
-		return rate + ", the autograd graph kept by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
+		return rate + ", the autograd graph held by " + glue("`"+brief(f.Holder.Path)+"`") + ", " + atPlace(f)
 	case f.Nodes != nil && itemsBehind(f) || f.Beside > 0:
-		return rate + " allocated " + atPlace(f) + ", with what else " + glue("`"+brief(f.Holder.Path)+"`") + " holds"
+		return rate + " allocated " + atPlace(f) + ", with all else that " + glue("`"+brief(f.Holder.Path)+"`") + " holds"
 	case f.Nodes != nil && !ofProcess(f):
-		return rate + " allocated " + atPlace(f) + ", with the autograd graph behind it"
+		return rate + " allocated " + atPlace(f) + ", with its autograd graph"
 	}
 	return rate + " allocated " + atPlace(f)
 }
@@ -81,7 +81,7 @@ func graphText(f *diff.Finding) string {
 	if f.Nodes == nil {
 		return ""
 	}
-	return "about " + glue(f.Nodes.Growth.String()) + " " + f.Nodes.Between() + ": the process grew by that beyond what stacks explain"
+	return "about " + glue(f.Nodes.Growth.String()) + ": growth of the process beyond recorded stacks, " + f.Nodes.Between()
 }
 
 // besideText is what else the holder of a finding keeps in other memory; "" for nothing.
@@ -91,5 +91,5 @@ func besideText(f *diff.Finding) string {
 	}
 	at := slices.IndexFunc(f.Behind, func(row *diff.Row) bool { return row.Growth().Bytes > 0 })
 	device := f.Behind[at].Device
-	return signed(f.Beside) + " " + glue("on "+deviceName(device)) + ", which " + glue("`"+brief(f.Holder.Path)+"`") + " also holds"
+	return signed(f.Beside) + " " + glue("on "+deviceName(device))
 }

@@ -28,15 +28,15 @@ func TestAGraphThatLeaksIsNamedByItsHolder(t *testing.T) {
 		want  []string
 	}{
 		"a sum": {&row, rate, nodes, []string{
-			"1 leak: +6.00 KiB/step, the autograd graph kept by `main.total`, at train.py:9",
-			"+1.00 node/step, +6.00 KiB/step", "Nodes: 765 or more", "Autograd's graph: about 3.00 MiB from step 40 to step 552", "train.py:9 in train   <- the graph's end is made here",
+			"1 leak: +6.00 KiB/step, the autograd graph held by `main.total`, at train.py:9",
+			"+1.00 node/step, +6.00 KiB/step", "Nodes: 765 or more", "Autograd's graph: about 3.00 MiB: growth of the process beyond recorded stacks, from step 40 to step 552", "train.py:9 in train   <- the graph ends here",
 		}},
 		"a sum in a process that grows otherwise too": {&row, unknown, nil, []string{
-			"1 leak: +1.00 node/step, the autograd graph kept by `main.total`, at train.py:9", "Nodes: 765 or more",
+			"1 leak: +1.00 node/step, the autograd graph held by `main.total`, at train.py:9", "Nodes: 765 or more",
 		}},
 		"tensors": {&tensors, rate, nodes, []string{
-			"1 leak: +6.00 KiB/step allocated at train.py:9, with the autograd graph behind it",
-			"+1.00 block/step, +6.00 KiB/step", "Allocation size: 512 B", "Autograd's graph: about 3.00 MiB from step 40 to step 552",
+			"1 leak: +6.00 KiB/step allocated at train.py:9, with its autograd graph",
+			"+1.00 block/step, +6.00 KiB/step", "Allocation size: 512 B", "Autograd's graph: about 3.00 MiB: growth of the process beyond recorded stacks, from step 40 to step 552",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestItemsThatLeakAreNamedByTheirContainer(t *testing.T) {
 		want     []string
 	}{
 		"a line that was seen": {[]snapshot.Frame{{Function: "draw", File: "draw.py", Line: 9}}, 0, []string{
-			"1 leak: +6.00 KiB/step held by `plt.figs`, filled at draw.py:9", "draw.py:9 in draw   <- it becomes longer here",
+			"1 leak: +6.00 KiB/step held by `plt.figs`, filled at draw.py:9", "draw.py:9 in draw   <- filled here",
 		}},
 		"no line": {[]snapshot.Frame{{Function: "plt.figs"}}, -1, []string{"1 leak: +6.00 KiB/step held by `plt.figs`, source line unknown"}},
 	} {
@@ -96,7 +96,7 @@ func TestItemsThatLeakAreNamedByTheirContainer(t *testing.T) {
 				t.Errorf("the headline is %q", got)
 			}
 			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))
-			for _, want := range append(c.want[1:], "+1.00 item/step, +6.00 KiB/step", "Items: +98", "Memory: about 3.00 MiB from step 40 to step 552", "Held by: dict `plt.figs` (98 items)", "Device: host:0") {
+			for _, want := range append(c.want[1:], "+1.00 item/step, +6.00 KiB/step", "Items: +98", "Memory: about 3.00 MiB: growth of the process beyond recorded stacks, from step 40 to step 552", "Held by: dict `plt.figs` (98 items)", "Device: host:0") {
 				if !strings.Contains(text, want) {
 					t.Errorf("the text lacks %q:\n%s", want, text)
 				}
@@ -143,8 +143,8 @@ func TestWhatAHolderKeepsBesideTensorsIsCountedWithThem(t *testing.T) {
 		beside snapshot.Bytes
 		want   string
 	}{
-		"items": {&items, &diff.Reserve{Device: snapshot.Device{Kind: snapshot.Process}, Growth: 3 << 20, Rate: rate, From: 40, To: 552}, 0, "Objects: about 3.00 MiB from step 40 to step 552"},
-		"keys":  {&keys, nil, 3 << 20, "Beside: +3.00 MiB on python:0, which `main.cache` also holds"},
+		"items": {&items, &diff.Reserve{Device: snapshot.Device{Kind: snapshot.Process}, Growth: 3 << 20, Rate: rate, From: 40, To: 552}, 0, "Objects: about 3.00 MiB: growth of the process beyond recorded stacks, from step 40 to step 552"},
+		"keys":  {&keys, nil, 3 << 20, "Also holds: +3.00 MiB on python:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := noLeak(t)
@@ -152,7 +152,7 @@ func TestWhatAHolderKeepsBesideTensorsIsCountedWithThem(t *testing.T) {
 				Rows: []*diff.Row{&tensors}, Behind: []*diff.Row{c.behind}, Verdict: diff.Leak, Evidence: diff.Strong, Rate: rate,
 				Nodes: c.nodes, Beside: c.beside, Holder: &snapshot.Holder{Kind: "dict", Path: "main.cache", Items: 98},
 			}}
-			if got, want := Headline(r), "1 leak: +6.00 KiB/step allocated at train.py:9, with what else `main.cache` holds"; got != want {
+			if got, want := Headline(r), "1 leak: +6.00 KiB/step allocated at train.py:9, with all else that `main.cache` holds"; got != want {
 				t.Errorf("the headline is %q", got)
 			}
 			text := string(rendered(t, func(b *bytes.Buffer) error { return Text(b, r, TextOptions{Width: 1000}) }))

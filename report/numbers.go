@@ -176,10 +176,19 @@ func threeDigits(v float64) string {
 	}
 }
 
-// interval is "+500 to +520 KiB"-like text, or "" where the interval is a point.
+// finely is threeDigits, with as many digits of what is less than a tenth.
+func finely(v float64) string {
+	if v == 0 || math.Abs(v) >= 0.0995 {
+		return threeDigits(v)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// interval is "+500 to +520 KiB"-like text, or "" where the interval reads as a point.
 func interval(s trend.Slope, format func(float64) string) string {
-	if s.Low == s.High {
+	low, high := format(s.Low), format(s.High)
+	if s.Low == s.High || low == high {
 		return ""
 	}
-	return fmt.Sprintf("%s%s to %s%s", plusSign(s.Low), format(s.Low), plusSign(s.High), format(s.High))
+	return fmt.Sprintf("%s%s to %s%s", plusSign(s.Low), low, plusSign(s.High), high)
 }

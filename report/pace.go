@@ -33,7 +33,7 @@ func paceText(f *diff.Finding) string {
 	case cause.Checkpoints:
 		when = "at each checkpoint only"
 	default:
-		when = fmt.Sprintf("now and then, %s times until now", grouped(p.Events))
+		when = fmt.Sprintf("at irregular steps, %s times so far", grouped(p.Events))
 	}
 	size := signed(p.Bytes)
 	switch whole := math.Round(p.Blocks); {
@@ -89,9 +89,9 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	}
 	switch {
 	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > grown(f) && r.Unexplained() == nil:
-		text += ", if nothing else grew; but the process grew by another " + glue(besides.String())
+		text += ", from this leak alone; the process grew by another " + glue(besides.String())
 	case othersTake(r, f):
-		text += ", if nothing else grew"
+		text += ", from this leak alone"
 	}
 	if at.Step == snapshot.NoStep {
 		return text
@@ -127,11 +127,7 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 func atText(at *diff.Forecast, unit diff.Unit) string {
 	switch {
 	case at.Beyond:
-		number, name, _ := strings.Cut(unit.Text(at.Far), " ")
-		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
-			number = grouped(n)
-		}
-		return fmt.Sprintf("after more than %s, %d times this run", glue(number+" "+name), diff.Farthest)
+		return fmt.Sprintf("not within %s, %d times this run", glue(unit.Text(at.Far)), diff.Farthest)
 	case at.Step == snapshot.NoStep:
 		value, _, _ := spansWithin(at)
 		return glue(value) + " after the last snapshot"
@@ -199,16 +195,13 @@ func moreText(r *diff.Result, m diff.More) string {
 	if parts == nil {
 		return ""
 	}
-	return "about " + strings.Join(parts, ", in ")
+	return "about " + strings.Join(parts, " and ")
 }
 
 // tellsLeast reports whether the smallest leak that the run could have shown is known.
 func tellsLeast(r *diff.Result) bool {
 	return r.Rule == diff.ByTrend && r.Comparable && r.Series.Axis.Unit != diff.Place
 }
-
-// tooShort reports whether the run could show no leak at all, such as one of two snapshots.
-func tooShort(r *diff.Result) bool { return tellsLeast(r) && r.Least().Every == 0 }
 
 // leastText is the smallest leak that the run could have shown; "" where nobody counted blocks.
 func leastText(r *diff.Result) string {
@@ -217,9 +210,9 @@ func leastText(r *diff.Result) string {
 	}
 	least, unit := r.Least(), r.Series.Axis.Unit
 	if least.Every == 0 && least.Counted == 0 {
-		text := "this run is too short, or has too few snapshots, to prove a leak"
+		text := "the run is too short, or has too few snapshots, to prove a leak"
 		if r.Leaks() > 0 {
-			text = "this run is too short, or has too few snapshots, to show slower leaks"
+			text = "the run is too short, or has too few snapshots, to show slower leaks"
 		}
 		if more := moreText(r, r.LeastMore()); more != "" {
 			text += "; that takes " + more
@@ -230,12 +223,12 @@ func leastText(r *diff.Result) string {
 		return ""
 	}
 	if least.Sample > 0 {
-		return fmt.Sprintf("leaks slower than about %s are missed more often than one time in ten; the profile records about one allocation in %s",
+		return fmt.Sprintf("leaks slower than about %s are missed in more than 1 run of 10: the profile samples about 1 allocation in %s",
 			strings.Replace(oneBlock(least.Every, unit), "1 block", glue(least.Sample.String()), 1), glue(least.Sample.String()))
 	}
 	text := slowerThan(least.Every, unit)
 	if least.Mixed && slowerThan(least.Counted, unit) != text {
-		text += " where births are recorded, and " + slowerThan(least.Counted, unit) + " elsewhere,"
+		text += " (" + strings.TrimPrefix(slowerThan(least.Counted, unit), "leaks slower than ") + " where the step of allocation is unknown)"
 	}
 	return text + " may be missed"
 }

@@ -22,7 +22,7 @@ func TestPaceInWords(t *testing.T) {
 		{"+1 block of 8.00 MiB each epoch", diff.Pace{Event: cause.Epochs, Every: 50, Events: 4, Blocks: 1, Bytes: 8 << 20, Each: 8 << 20}, ""},
 		{"+1.50 blocks, +512 B, in each evaluation only on average", diff.Pace{Event: cause.Evaluations, Every: 50, Events: 4, Blocks: 1.5, Bytes: 512}, ""},
 		{"+1 block of 512 B at each checkpoint only", diff.Pace{Event: cause.Checkpoints, Every: 50, Events: 4, Blocks: 1, Bytes: 512, Each: 512}, ""},
-		{"+1 block of 512 B now and then, 7 times until now", diff.Pace{Event: cause.Irregular, Every: 5, Events: 7, Blocks: 1, Bytes: 512, Each: 512}, ""},
+		{"+1 block of 512 B at irregular steps, 7 times so far", diff.Pace{Event: cause.Irregular, Every: 5, Events: 7, Blocks: 1, Bytes: 512, Each: 512}, ""},
 		{"+512 B each step, in blocks that replace smaller ones", diff.Pace{Event: cause.Steps, Every: 1, Events: 7, Bytes: 512}, diff.BytesOnly},
 		{"+1 block of 512 B each step", diff.Pace{Event: cause.Steps, Every: 1, Events: 100, Blocks: 0.98, Bytes: 502, Each: 512}, ""},
 		{"more each step, +512 B on average", diff.Pace{Event: cause.Steps, Every: 1, Events: 7, Blocks: 8, Bytes: 512}, diff.Quadratic},
@@ -77,7 +77,7 @@ func TestForecastsHaveTheDigitsThatTheirIntervalLeaves(t *testing.T) {
 		{"a wide one", diff.Forecast{Step: 45_729, Low: 45_198, High: 49_252}, "step 46,000 (45,000 to 50,000)"},
 		{"a point", diff.Forecast{Step: 4084, Low: 4084, High: 4084}, "step 4,084"},
 		{"an end that is not known", diff.Forecast{Step: 4084, Low: 3082, High: 15_900, Open: true}, "step 4,000 (3,000 to more than 16,000)"},
-		{"too far", diff.Forecast{Step: none, Low: none, High: none, Beyond: true, Far: 15_900}, "after more than 15,900 steps, 100 times this run (2.00 GiB on cuda:0)"},
+		{"too far", diff.Forecast{Step: none, Low: none, High: none, Beyond: true, Far: 15_900}, "not within 15,900 steps, 100 times this run (2.00 GiB on cuda:0)"},
 		{"by the clock", diff.Forecast{Step: none, Low: none, High: none, After: 3*time.Hour + 13*time.Minute, AfterLow: 2 * time.Hour, AfterHigh: 9 * time.Hour}, "3 h after the last snapshot (2 h to 9 h)"},
 		{"by the clock, narrow", diff.Forecast{Step: none, Low: none, High: none, After: 3*time.Hour + 13*time.Minute, AfterLow: 3*time.Hour + 12*time.Minute, AfterHigh: 3*time.Hour + 14*time.Minute}, "3.22 h after the last snapshot (3.20 h to 3.23 h)"},
 	} {

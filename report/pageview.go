@@ -181,6 +181,8 @@ func state(r *diff.Result) (class, badge string) {
 		return "leak", count(int64(r.Children[0].Result.Leaks()), "leak")
 	case r.Count(diff.Inconclusive) > 0 || len(r.Unaccounted()) > 0:
 		return "inconclusive", "inconclusive"
+	case strings.HasPrefix(sentence(r), "inconclusive"):
+		return "inconclusive", "inconclusive"
 	}
 	return "clean", "no leak"
 }
@@ -239,7 +241,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	v.stack(f)
 	var facts []fact
 	if text := liveText(r, f); text != "" {
-		facts = []fact{{"Live there now", text}}
+		facts = []fact{{"Live now", text}}
 	}
 	v.divide(append(facts, findingFacts(r, f)...))
 	return v
@@ -248,7 +250,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 // processView is the growth of the process that no stack explains, shown as a finding.
 func processView(e *diff.Reserve) findingView {
 	v := findingView{
-		Verdict: string(diff.Inconclusive), Badge: "line unknown", Label: "the process itself (" + deviceName(e.Device) + ")",
+		Verdict: string(diff.Inconclusive), Badge: "line unknown", Label: "the process (" + deviceName(e.Device) + ")",
 		Rate: bytesRate(e.Rate), Growth: signed(e.Growth), Fate: "beyond what recorded stacks explain",
 		Facts: []fact{{"Why", upperFirst(brief(e.String())) + "."}},
 	}
@@ -315,7 +317,7 @@ func elseViews(findings []*diff.Finding) (rows []elseView, more string) {
 		rows = append(rows, elseView{grownBlocks(g.Blocks, f.Uncounted), signed(g.Bytes), string(f.Verdict), strings.ReplaceAll(text, noBreak, " ")})
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
-		more = count(int64(len(rest)), "more site") + ", " + signed(growthOf(rest).Bytes)
+		more = count(int64(len(rest)), "more call site") + ", " + signed(growthOf(rest).Bytes)
 	}
 	return rows, more
 }
@@ -343,7 +345,7 @@ func togetherViews(f *diff.Finding) (rows []elseView, more string) {
 func totalsView(r *diff.Result, s *story) []totalView {
 	var rows []totalView
 	for _, a := range s.accounts {
-		rows = append(rows, totalView{Blocks: grownBlocks(a.growth.Blocks, r.Uncounted()), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "site") + ": " + a.name})
+		rows = append(rows, totalView{Blocks: grownBlocks(a.growth.Blocks, r.Uncounted()), Bytes: signed(a.growth.Bytes), Name: count(int64(a.sites), "call site") + ": " + a.name})
 	}
 	g := s.total
 	return append(rows, totalView{grownBlocks(g.Blocks, r.Uncounted()), signed(g.Bytes), "in all", true})
@@ -400,7 +402,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		say("the record of allocations is incomplete: %s of blocks allocated before it", count(h.LostFrees, "free"))
 	}
 	if unit == diff.Place {
-		say("the files have neither steps nor times: rates are per snapshot, and there is no forecast")
+		say("steps and times: rates are per snapshot, and there is no forecast")
 	}
 	process := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	limited := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process && d.Limit > 0 })
@@ -420,7 +422,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		}
 	}
 	if len(s.Holders) == 0 {
-		say("the recorder did not search for holders, or found none")
+		say("holders: the recorder did not search, or found none")
 	}
 	if least != "" {
 		say("%s", least)

@@ -16,7 +16,7 @@ func (p *page) ranks(r *diff.Result) {
 	if a == nil {
 		return
 	}
-	p.line(p.paint.bold(fmt.Sprintf("Ranks, %d judged; the rest of this report is of rank %d", len(a.Ranks), r.Last.Rank)))
+	p.line(p.paint.bold(fmt.Sprintf("Ranks: %d judged; the rest of this report is of rank %d", len(a.Ranks), r.Last.Rank)))
 	for _, l := range a.Leaks {
 		p.prose("  ", "    ", fmt.Sprintf("%s: %s, %s", onRanks(l.On, a.Ranks), glue(bytesRate(l.Finding.Rate)), atPlace(l.Finding)))
 	}

@@ -46,8 +46,22 @@ func (o TextOptions) top(n int) int {
 // allocates, or that there is none, or no verdict. Its names are escaped; it has no full stop.
 func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), noBreak, " ") }
 
-// sentence is Headline with its place glued: of the process whose leaks end the run first.
+// sentence is Headline with its place glued. Where nothing was found it begins with what may hide a leak, as a gate does.
 func sentence(r *diff.Result) string {
+	text := found(r)
+	if !strings.HasPrefix(text, nothingFound) {
+		return text
+	}
+	if why := r.Doubt(r.Run().Info.Unseen); why != "" {
+		return "inconclusive: " + brief(why) + "; " + text
+	}
+	return text
+}
+
+const nothingFound = "no leak found"
+
+// found is what was found: of the process whose leaks end the run first.
+func found(r *diff.Result) string {
 	if drained := r.Drained(); len(drained) > 0 {
 		return leaksOfOne(drained[0]) + alsoIn(r, drained[1:])
 	}
@@ -57,7 +71,7 @@ func sentence(r *diff.Result) string {
 		if r.Separate() {
 			unlike = "separate recordings"
 		}
-		return "no verdict on " + count(int64(len(r.Rows)), "site") + " of " + unlike + "; " + live
+		return "no verdict on " + count(int64(len(r.Rows)), "call site") + " of " + unlike + "; " + live
 	}
 	if why := noComparison(r); why != "" {
 		return "no verdict: " + why + "; " + live
@@ -68,23 +82,15 @@ func sentence(r *diff.Result) string {
 	if others := r.Unaccounted(); len(others) > 0 {
 		return "no verdict: " + brief(others[0].Clause()) + "; " + live
 	}
-	maybe := withVerdict(r, diff.Inconclusive)
-	sites := 0 // a finding may be of several
-	for _, f := range maybe {
-		sites += len(f.Rows)
-	}
-	if len(maybe) > 0 && (tooShort(r) || mostUndecided(r)) {
+	maybe := slices.DeleteFunc(withVerdict(r, diff.Inconclusive), func(f *diff.Finding) bool { return f.Bound != nil }) // which is declared
+	if len(maybe) > 0 {
 		which := "possible leak: "
 		if n := len(maybe); n > 1 {
 			which = grouped(int64(n)) + " possible leaks; the largest: "
 		}
 		return which + clauseOf(maybe[0]) + "; " + live
 	}
-	s := "no leak found among " + count(int64(len(r.Rows)), "site")
-	if sites > 0 {
-		s += ", " + grouped(int64(sites)) + " inconclusive"
-	}
-	return s + "; " + live
+	return nothingFound + " among " + count(int64(len(r.Rows)), "call site") + "; " + live
 }
 
 // leaksOfOne is the sentence about one process that leaks.
@@ -138,16 +144,6 @@ func ofWhom(r *diff.Result) string {
 	return " of " + brief(r.Last.Role)
 }
 
-// mostUndecided reports whether half of what grew is inconclusive, or more.
-func mostUndecided(r *diff.Result) bool {
-	var grown snapshot.Bytes
-	for i := range r.Rows {
-		grown += max(r.Rows[i].Growth().Bytes, 0)
-	}
-	undecided := growthOf(withVerdict(r, diff.Inconclusive)).Bytes
-	return undecided > 0 && undecided >= grown/2
-}
-
 // noComparison says why two snapshots show no growth whatever leaks; "" where they may.
 func noComparison(r *diff.Result) string {
 	a, b := r.First.Mark, r.Last.Mark
@@ -172,7 +168,7 @@ func atPlace(f *diff.Finding) string {
 	return inChild(f) + "at " + glue(place(f.Rows[0], f.Headline))
 }
 
-// inChild is "in loader worker 3 on node-b (as in 7 of 8 like it) " of what is in another process than the one that was judged first, or
+// inChild is "in loader worker 3 on node-b (7 of 8 such processes) " of what is in another process than the one that was judged first, or
 // in one of several alike.
 func inChild(f *diff.Finding) string {
 	c := f.Child
@@ -187,7 +183,7 @@ func inChild(f *diff.Finding) string {
 		text += " on " + brief(c.Machine)
 	}
 	if c.Alike > 1 {
-		text += fmt.Sprintf(" (as in %d of %d like it)", c.Alike, c.Of)
+		text += fmt.Sprintf(" (%d of %d such processes)", c.Alike, c.Of)
 	}
 	return text + " "
 }

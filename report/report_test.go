@@ -31,7 +31,7 @@ func TestHeadline(t *testing.T) {
 			"1 leak: +512 KiB/step allocated without a recorded stack"},
 		{"a path with spaces has plain spaces", func(r *diff.Result) { r.Findings[0].Rows[0].Frames[3].File = "my dir/a b.go" },
 			"1 leak: +512 KiB/step allocated at my dir/a b.go:88"},
-		{"no leak tells the sites and the growth", func(r *diff.Result) { r.Findings = nil }, "no leak found among 5 sites; live memory +40.0 MiB"},
+		{"no leak tells the sites and the growth", func(r *diff.Result) { r.Findings = nil }, "no leak found among 5 call sites; live memory +40.0 MiB"},
 		{"the wrong order is no verdict", func(r *diff.Result) {
 			r.Findings, r.Intermediate = nil, 0
 			r.First, r.Last = r.Last, r.First
@@ -40,9 +40,9 @@ func TestHeadline(t *testing.T) {
 			r.Findings, r.Intermediate, r.First = nil, 0, r.Last
 			r.Rows = []diff.Row{{Before: diff.Tally{Blocks: 1}, After: diff.Tally{Blocks: 1}}}
 		}, "no verdict: the two snapshots are equal; live memory unchanged"},
-		{"what is inconclusive is counted", func(r *diff.Result) {
+		{"a small inconclusive finding is a possible leak, too", func(r *diff.Result) {
 			r.Findings[0].Verdict, r.Findings[0].Rows = diff.Inconclusive, []*diff.Row{{After: diff.Tally{Blocks: 1, Bytes: 512}}}
-		}, "no leak found among 5 sites, 1 inconclusive; live memory +40.0 MiB"},
+		}, "possible leak: +512 KiB/step allocated at ; live memory +40.0 MiB"},
 		{"most of what grew is inconclusive", func(r *diff.Result) { r.Findings[0].Verdict = diff.Inconclusive },
 			"possible leak: +512 KiB/step allocated at engine/workload/feature_pyramid.go:88; live memory +40.0 MiB"},
 		{"a finding of several sites is one possible leak", func(r *diff.Result) {

@@ -18,7 +18,7 @@ func TestHeadlineOfDifferentProcessesIsNoVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := Headline(r), "no verdict on 0 sites of different processes; live memory unchanged"; got != want {
+	if got, want := Headline(r), "no verdict on 0 call sites of different processes; live memory unchanged"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

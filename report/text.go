@@ -16,14 +16,13 @@ import (
 // is folded at its slashes.
 func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p := newPage(o)
-	paint := p.paint.green
+	text, paint := sentence(r), p.paint.green
 	switch {
 	case r.Leaks() > 0 || len(r.Children) > 0:
 		paint = p.paint.red
-	case len(withVerdict(r, diff.Inconclusive)) > 0:
+	case len(withVerdict(r, diff.Inconclusive)) > 0 || strings.HasPrefix(text, "inconclusive"):
 		paint = p.paint.yellow
 	}
-	text := sentence(r)
 	verdict, rest, _ := strings.Cut(text, " ")
 	if r.Leaks() == 0 && len(r.Children) == 0 {
 		verdict, rest = text, ""
@@ -97,6 +96,9 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 	switch f.Verdict {
 	case diff.Inconclusive:
 		head = p.paint.yellow("Possible leak:")
+		if f.Bound != nil {
+			head = p.paint.green("Below its declared bound:")
+		}
 	case diff.Bounded, diff.Clean:
 		head = p.paint.green("No leak:")
 	}
@@ -161,7 +163,7 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 		p.aside("Requested size: "+estimate(f, g.Requested.String()), "("+join(exactly(f, g.Requested), "the rest is the allocator's rounding")+")")
 	}
 	if text := liveText(r, f); text != "" {
-		p.labelled("Live there now", text)
+		p.labelled("Live now", text)
 	}
 }
 
@@ -170,7 +172,7 @@ func common(f *diff.Finding) string {
 	if f.Joined > 0 {
 		return "one holder retains"
 	}
-	return "grow in step"
+	return "grow together"
 }
 
 // together lists the stacks of a finding that has several.
@@ -204,7 +206,7 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 func held(f *diff.Finding) string {
 	text := heldBy(f.Holder, f.Owners())
 	if h := f.Partly; h != nil {
-		text = join(text, fmt.Sprintf("%s %s holds at most %s of them; the holder of the others is unknown",
+		text = join(text, fmt.Sprintf("%s %s, at most %s of them; the holder of the others is unknown",
 			brief(h.Kind), glue("`"+brief(h.Path)+"`"), grouped(int64(max(1, h.Items)))))
 	}
 	return text
@@ -218,7 +220,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 	case h != nil && h.Path == snapshot.Nameless:
 		text = "a graph without a name"
 		if h.Kind != "graph" {
-			text = "holder unknown: no Python variable was found that leads to these blocks. Native code may hold them"
+			text = "unknown: no Python variable leads to these blocks; native code may hold them"
 		}
 	case h != nil:
 		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
@@ -297,7 +299,7 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	}
 	if rest := findings[shown:]; len(rest) > 0 {
 		g := growthOf(rest)
-		rows = append(rows, []string{grownBlocks(g.Blocks, findings[0].Uncounted), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more site")})
+		rows = append(rows, []string{grownBlocks(g.Blocks, findings[0].Uncounted), signed(g.Bytes), "", "… " + count(int64(len(rest)), "more call site")})
 	}
 	p.table([]column{{"blocks", true}, {"bytes", true}, {"verdict", false}, {"where", false}}, rows)
 	p.line("")
@@ -317,7 +319,7 @@ func (p *page) totals(r *diff.Result, s *story) {
 	p.line(p.paint.bold("Live memory" + ofWhom(r) + ", " + first + " to " + last))
 	var rows [][]string
 	for _, g := range s.accounts {
-		rows = append(rows, []string{grownBlocks(g.growth.Blocks, r.Uncounted()), signed(g.growth.Bytes), count(int64(g.sites), "site") + ": " + g.name})
+		rows = append(rows, []string{grownBlocks(g.growth.Blocks, r.Uncounted()), signed(g.growth.Bytes), count(int64(g.sites), "call site") + ": " + g.name})
 	}
 	text := "in all"
 	if e := exact(s.total.Bytes); e != "" {

@@ -90,18 +90,23 @@ func verification(v *baseline.Verification) string {
 			fmt.Fprintf(&b, ", %d undecided", n)
 		}
 	case v.Why != "":
-		fmt.Fprintf(&b, "the first run does not leak; the second run: %s", v.Why)
+		fmt.Fprintf(&b, "the first run shows no leak; the second run: %s", v.Why)
 	default:
-		b.WriteString("the first run does not leak")
+		b.WriteString("the first run shows no leak")
 	}
 	b.WriteByte('\n')
-	for i := range v.Checks {
-		b.WriteString(verified(&v.Checks[i]))
+	for i := 0; i < len(v.Checks); {
+		n := 1
+		for i+n < len(v.Checks) && oneRate(&v.Checks[i], &v.Checks[i+n]) {
+			n++
+		}
+		b.WriteString(verified(v.Checks[i : i+n]))
+		i += n
 	}
 	b.WriteString(effects(&v.Effects))
 	for i, clauses := range v.NotSeen {
 		if text := notSeenText(clauses); text != "" {
-			fmt.Fprintf(&b, "%s run: %s\n", []string{"first", "second"}[i], text)
+			fmt.Fprintf(&b, "%s run, %s\n", []string{"first", "second"}[i], text)
 		}
 	}
 	return b.String()
@@ -118,18 +123,18 @@ func effects(e *baseline.Effects) string {
 	}
 	for i := range e.Peaks {
 		p := &e.Peaks[i]
-		of, text := deviceName(p.Device), "not higher"
+		of, text := deviceName(p.Device), ""
 		if p.Device.Kind == snapshot.Process {
 			of = "the process"
 		}
 		if p.Higher() {
-			text = "higher"
+			text = " (higher)"
 		}
-		fmt.Fprintf(&b, "peak of %s: %s: %s before, %s after\n", of, text, p.Before, p.After)
+		fmt.Fprintf(&b, "peak of %s: %s before, %s after%s\n", of, p.Before, p.After, text)
 	}
 	for _, s := range e.Bands {
 		was, is := &s.Before, &s.After
-		fmt.Fprintf(&b, "%s after warm-up: live ±%s before, ±%s after; reserved ±%s before, ±%s after\n", deviceName(was.Device),
+		fmt.Fprintf(&b, "%s varies after warm-up: live memory by ±%s before, ±%s after; reserved by ±%s before, ±%s after\n", deviceName(was.Device),
 			spread(was.Live), spread(is.Live), spread(was.Reserved), spread(is.Reserved))
 	}
 	return b.String()
@@ -144,15 +149,15 @@ func stepTimes(e *baseline.Effects) string {
 	times := fmt.Sprintf("%s before, %s after", stepTime(was.Median), stepTime(is.Median))
 	switch {
 	case e.Busy():
-		return fmt.Sprintf("not compared, since the programs waited for a processor, %s before and %s after: %s", waitedShare(was), waitedShare(is), times)
+		return fmt.Sprintf("not compared, as the machine was busy: %s; the programs waited for a processor %s before, %s after", times, waitedShare(was), waitedShare(is))
 	case e.MayBeBusy() && e.Slower():
-		return fmt.Sprintf("longer: %s; other work on the machine may be the reason, which was not recorded", times)
+		return fmt.Sprintf("longer, maybe by other work on the machine, which was not recorded: %s", times)
 	case e.Slower():
 		return "slower: " + times
 	case e.Longer() && is.Low > was.High:
-		return "longer, by no more than the program waited for a processor: " + times
+		return "longer, but not by more than the program waited for a processor: " + times
 	case e.Longer():
-		return "cannot tell, they vary too much: " + times
+		return "undecided, as steps vary too much: " + times
 	}
 	return "not slower: " + times
 }
@@ -182,7 +187,7 @@ func LossesText(l *baseline.Losses) string {
 	case !l.Recorded[1]:
 		return "not compared: the second run recorded none"
 	}
-	return "not compared: one run marks them, and the other does not"
+	return "not compared: one run reports them by memdiag.mark, the other does not"
 }
 
 // stepTime is "1.25 ms a step".
@@ -193,23 +198,40 @@ func stepTime(seconds float64) string {
 	return fmt.Sprintf("%.3g s a step", seconds)
 }
 
-// verified is the line, or lines, of one check.
-func verified(c *baseline.Check) string {
-	var place string
+// oneRate is true for lines of one function, whose rates are known together: leaks are matched by functions, as lines move.
+func oneRate(a, b *baseline.Check) bool {
+	return a.Process == nil && b.Process == nil && a.Before == b.Before && a.After == b.After && a.Before.Value != 0 &&
+		a.Answer == b.Answer && a.Why == b.Why
+}
+
+// checkedPlace is where a check looks.
+func checkedPlace(c *baseline.Check) string {
 	switch {
 	case c.Process != nil && c.Process.Processes != nil:
-		place = "growth of " + brief(c.Process.Processes.Who())
+		place := "growth of " + brief(c.Process.Processes.Who())
 		if c.Finding != nil {
 			place += " at " + Place(c.Finding)
 		}
+		return place
 	case c.Process != nil:
-		place = "growth of the process outside recorded stacks"
-	default:
-		place = Place(c.Finding)
+		return "growth of the process outside recorded stacks"
+	}
+	return Place(c.Finding)
+}
+
+// verified is the line, or lines, of checks that have one rate.
+func verified(checks []baseline.Check) string {
+	var places []string
+	for i := range checks {
+		places = append(places, checkedPlace(&checks[i]))
+	}
+	c, place := &checks[0], strings.Join(slices.Compact(places), " and ")
+	if len(checks) > 1 {
+		place += " together"
 	}
 	line := fmt.Sprintf("%s: %s: %s; before %s a %s, after %s\n", c.Answer, place, Printable(c.Why), rateInterval(c.Before), c.Unit, afterText(c))
 	if c.Reached != "" {
-		line += fmt.Sprintf("  the later run reached that work: %s\n", Printable(c.Reached))
+		line += fmt.Sprintf("  the second run reached that code: %s\n", Printable(c.Reached))
 	}
 	return line
 }

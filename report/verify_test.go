@@ -7,6 +7,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/trend"
+	"github.com/memdiag/memdiag/snapshot"
 )
 
 // TestARateThatWaversAfterAFixIsUnchanged: "-3 B to 20 B" was printed of what no longer grows.
@@ -21,9 +22,26 @@ func TestARateThatWaversAfterAFixIsUnchanged(t *testing.T) {
 		"it is not known":   {baseline.CannotTell, trend.Slope{Value: 8, Low: -3, High: 20}, "after 8 B (-3 B to 20 B)\n"},
 	} {
 		check := baseline.Check{Process: &diff.Reserve{}, Answer: c.answer, Before: trend.Slope{Value: 512, Low: 512, High: 512}, After: c.after, Unit: diff.Batch}
-		if got := verified(&check); !strings.HasSuffix(got, "before 512 B a batch, "+c.want) {
+		if got := verified([]baseline.Check{check}); !strings.HasSuffix(got, "before 512 B a batch, "+c.want) {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// TestLinesOfOneFunctionHaveOneRate: each of two lines was given the rate of both.
+func TestLinesOfOneFunctionHaveOneRate(t *testing.T) {
+	at := func(line int) *diff.Finding {
+		frames := []snapshot.Frame{{Function: "<module>", File: "train.py", Line: line}}
+		return &diff.Finding{Rows: []*diff.Row{{Frames: frames}}}
+	}
+	rate := trend.Slope{Value: 512, Low: 512, High: 512}
+	of := func(line int, answer baseline.Answer) baseline.Check {
+		return baseline.Check{Finding: at(line), Answer: answer, Why: "it no longer leaks", Before: rate, Unit: diff.Step}
+	}
+	got := verification(&baseline.Verification{Checks: []baseline.Check{of(3, baseline.Gone), of(5, baseline.Gone), of(7, baseline.CannotTell)}})
+	if !strings.Contains(got, "fixed: train.py:3 and train.py:5 together: it no longer leaks; before 512 B a step, after 0 B\n") ||
+		!strings.Contains(got, "cannot tell: train.py:7: ") {
+		t.Error(got)
 	}
 }
 
@@ -56,11 +74,11 @@ func TestVerifySaysSlowerOnlyOfAMachineThatWasNotBusy(t *testing.T) {
 	}{
 		{of(1, 0, false), of(1, 0, false), "not slower: 1 s a step before, 1 s a step after"},
 		{of(1, 0, false), of(2, 0, false), "slower: 1 s a step before, 2 s a step after"},
-		{of(1, 0.02, false), of(2, 0.43, false), "not compared, since the programs waited for a processor, 2 % of the time before and 43 % of the time after: 1 s a step before, 2 s a step after"},
-		{of(2, 0, true), of(1, 0.43, false), "not compared, since the programs waited for a processor, an unknown part of the time before and 43 % of the time after: 2 s a step before, 1 s a step after"},
-		{of(1, 0, true), of(2, 0, false), "longer: 1 s a step before, 2 s a step after; other work on the machine may be the reason, which was not recorded"},
-		{of(1, 0, false), of(1.08, 0.04, false), "longer, by no more than the program waited for a processor: 1 s a step before, 1.08 s a step after"},
-		{baseline.StepTime{Low: 1, Median: 2, High: 4}, baseline.StepTime{Low: 2, Median: 3, High: 5}, "cannot tell, they vary too much: 2 s a step before, 3 s a step after"},
+		{of(1, 0.02, false), of(2, 0.43, false), "not compared, as the machine was busy: 1 s a step before, 2 s a step after; the programs waited for a processor 2 % of the time before, 43 % of the time after"},
+		{of(2, 0, true), of(1, 0.43, false), "not compared, as the machine was busy: 2 s a step before, 1 s a step after; the programs waited for a processor an unknown part of the time before, 43 % of the time after"},
+		{of(1, 0, true), of(2, 0, false), "longer, maybe by other work on the machine, which was not recorded: 1 s a step before, 2 s a step after"},
+		{of(1, 0, false), of(1.08, 0.04, false), "longer, but not by more than the program waited for a processor: 1 s a step before, 1.08 s a step after"},
+		{baseline.StepTime{Low: 1, Median: 2, High: 4}, baseline.StepTime{Low: 2, Median: 3, High: 5}, "undecided, as steps vary too much: 2 s a step before, 3 s a step after"},
 		{of(0, 0, false), of(2, 0, false), ""},
 	} {
 		e := baseline.Effects{StepTime: [2]baseline.StepTime{c.before, c.after}}

@@ -230,7 +230,7 @@ type Owners uint8
 // Owner classes.
 const (
 	OwnedByUser  Owners = 1 << iota // a tensor handle in the program
-	OwnedByTape                     // saved by the autodiff graph for backward
+	OwnedByTape                     // saved by the autograd graph for backward
 	OwnedByGrad                     // a gradient
 	OwnedByOptim                    // optimizer state
 	OwnedByCache                    // a cache of the engine

@@ -50,7 +50,7 @@ def said(process, place=where):
 for name, text, want in [
     ("orphan", said("in trees.py 2 "), True), ("orphan", said(""), False), ("orphan", said("in sh "), False), ("orphan", said("in trees.py 2 ", where + "0"), False),
     ("daemon", said(""), True), ("daemon", said("in keep 1 "), False),
-    ("spawned", said("in keep 1 "), True), ("spawned", said("in keep 10 "), False), ("spawned", said("in keep 1 (as in 2 of 3 like it) "), True),
+    ("spawned", said("in keep 1 "), True), ("spawned", said("in keep 10 "), False), ("spawned", said("in keep 1 (2 of 3 such processes) "), True),
     ("own_signal", said("in keep 1 "), False), ("no_python", said("in perl "), False),
 ]:
     if tree.right(name, 1, text) != want:

@@ -179,9 +179,9 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 		if claim != "" {
 			text := fmt.Sprintf("%s %s %s: %s", l.Package, version, claim, l.What)
 			if l.Below != "" {
-				text += fmt.Sprintf("; %s mends it", l.Below)
+				text += fmt.Sprintf(" (fixed in %s)", l.Below)
 			}
-			out = append(out, fmt.Sprintf("%s: %s (%s)", text, l.WayOut, l.References[0]))
+			out = append(out, fmt.Sprintf("%s; %s: %s", text, l.WayOut, l.References[0]))
 		}
 	}
 	return out
@@ -191,7 +191,7 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 const (
 	leaksHere   = "leaks here"
 	mayLeakHere = "may leak here"
-	mayBeThis   = "is known to leak, which may be this"
+	mayBeThis   = "may be what leaks"
 )
 
 // in is what a finding shows of the leak; "" for nothing. The version is one that leaks.

@@ -108,7 +108,7 @@ func TestKnownLeaksAreNamedWithTheVersionThatMendsThem(t *testing.T) {
 		frames   []snapshot.Frame
 		want     string
 	}{
-		{"PyTorch 2.10.0", []snapshot.Frame{dispatch, train}, "torch 2.10.0 leaks here: DTensor's dispatch keeps a DTensorSpec for each parameter and step; 2.12 mends it: update PyTorch"},
+		{"PyTorch 2.10.0", []snapshot.Frame{dispatch, train}, "torch 2.10.0 leaks here: DTensor's dispatch keeps a DTensorSpec for each parameter and step (fixed in 2.12); update PyTorch"},
 		{"PyTorch 2.3.0", []snapshot.Frame{train, trainer}, "torch 2.3.0 may leak here: torch.compile keeps"},
 		{"PyTorch 2.3.1", []snapshot.Frame{train, trainer}, ""},
 		{"PyTorch 2.10.0", []snapshot.Frame{train}, ""},

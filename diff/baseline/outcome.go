@@ -222,15 +222,15 @@ func stateOf(l *Leak, low float64, now time.Time) (State, string) {
 	case l.Library != nil:
 		return Library, fmt.Sprintf("%s: %s; %s; %s", l.Library, l.Library.What, l.Library.WayOut, l.Library.References[0])
 	case e == nil:
-		return New, "no baseline knows it"
+		return New, "not in the baseline"
 	case e.expired(now):
 		return New, "its entry in the baseline expired on " + e.Expires.Format(day)
 	case e.MaxGrowth == nil:
-		return Known, "in the baseline, whatever its rate"
+		return Known, "in the baseline, at any rate"
 	case e.MaxGrowth.Unit != l.Finding.Rate.Unit:
-		return New, fmt.Sprintf("the baseline has its growth by %s, this run by %s", e.MaxGrowth.Unit, l.Finding.Rate.Unit)
+		return New, fmt.Sprintf("the baseline has its growth per %s, this run per %s", e.MaxGrowth.Unit, l.Finding.Rate.Unit)
 	case low > float64(e.MaxGrowth.Bytes):
-		return Regressed, fmt.Sprintf("at least %s/%s, the baseline lets %s pass", snapshot.FormatBytes(low), e.MaxGrowth.Unit, e.MaxGrowth)
+		return Regressed, fmt.Sprintf("at least %s/%s; the baseline allows %s", snapshot.FormatBytes(low), e.MaxGrowth.Unit, e.MaxGrowth)
 	}
 	return Known, fmt.Sprintf("within %s of the baseline", e.MaxGrowth)
 }

@@ -87,14 +87,14 @@ func (c *comparison) processes() []Check {
 		case now >= 0:
 			k.Answer, k.Why = Remains, "it still grows"
 			if k.Unit, k.Before, k.After = rates(g, &after[now]); k.After.High < k.Before.Low {
-				k.Why = "it grows less, but still"
+				k.Why = "it grows less, but still grows"
 			}
 		case c.processesDoubt != "":
 			k.Why = c.processesDoubt
 		case !c.alike:
-			k.Why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
+			k.Why = "it was run with other arguments, and nothing shows that it reached the code that leaked"
 		case p.Shared:
-			k.Why = "shared memory no longer grows, and nothing shows that it was used as much"
+			k.Why = "shared memory no longer grows, but nothing shows that it was used as much"
 		case !c.after.ProcessesWouldShow(diff.KindOf(p.Role), g.process.Rate.Bytes.Value):
 			k.Why = "no process of that role ran long enough to show growth of this rate"
 		default:
@@ -109,7 +109,7 @@ func (c *comparison) processes() []Check {
 		if told(g) {
 			continue
 		}
-		k := Check{Finding: g.finding, Process: g.process, Answer: CannotTell, Why: "it is new, and no line of it is known"}
+		k := Check{Finding: g.finding, Process: g.process, Answer: CannotTell, Why: "it is new; source line unknown"}
 		k.Unit, _, k.After = rates(nil, g)
 		if k.Finding != nil {
 			k.Answer, k.Why = Remains, "it is new"

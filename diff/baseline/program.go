@@ -83,7 +83,7 @@ func other(before, after *snapshot.Info) string {
 	if a.workload == b.workload && !modules && a.stem() == b.stem() {
 		return ""
 	}
-	return fmt.Sprintf("it is of another program: %s, and before %s", b, a)
+	return fmt.Sprintf("it is another program: %s, not %s", b, a)
 }
 
 // stem is what a script, a module or a binary are all called by: a module may be run by its

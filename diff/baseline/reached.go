@@ -258,15 +258,15 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 		}
 		return r
 	case of.looks > 0:
-		return reach{how: fmt.Sprintf("%s ran, in %d of %d watched steps", of.name, of.looks, c.codeIs.looks), share: of.share}
+		return reach{how: fmt.Sprintf("%s ran in %d of %d watched steps", of.name, of.looks, c.codeIs.looks), share: of.share}
 	case of.held > 0:
 		return reach{how: fmt.Sprintf("%s still allocates (seen at %d of %d recorded points)", of.name, of.held, c.is.marks), share: c.shareOf(of.held, of.held)}
 	case of.change == unchanged && c.codeWas.python != "":
 		if len(frames) == 0 {
-			return reach{why: "the code is the same, and nothing shows that the work was done in which the process grew"}
+			return reach{why: "its code is the same, and nothing shows that it did the work in which the process grew"}
 		}
 		if c.codeIs.looks == 0 {
-			return reach{why: "its code is the same, and it was not watched which lines ran"}
+			return reach{why: "its code is the same, and which lines ran was not recorded"}
 		}
 		return reach{why: fmt.Sprintf("not reached: its code is the same, and %s ran in none of %d watched steps", of.name, c.codeIs.looks)}
 	}
@@ -276,7 +276,7 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	if r, _ := c.within(c.was.own(frames), 1); r.how != "" {
 		return r
 	}
-	return reach{why: "nothing shows that it reached the work that leaked, or that its code was changed"}
+	return reach{why: "nothing shows that it reached the code that leaked, or that the code was changed"}
 }
 
 // Reached is how often the run after came to the line that leaked before, as a share of how often the run before did; why says
@@ -304,13 +304,13 @@ func (c *comparison) around(frames []snapshot.Frame, paced bool) reach {
 	switch {
 	case r.how != "":
 	case !c.alike:
-		r.why = "it was run with other arguments, and nothing shows that it reached the work that leaked"
+		r.why = "it was run with other arguments, and nothing shows that it reached the code that leaked"
 	case c.unit == diff.Step && paced:
 		r = reach{how: fmt.Sprintf("it took %.0f steps of the same program", c.length), share: 1}
 	case c.same && !elsewhere:
 		r = reach{how: "the same command ended with code 0", share: 1}
 	default:
-		r.why = "nothing shows that it reached the work that leaked"
+		r.why = "nothing shows that it reached the code that leaked"
 	}
 	return r
 }

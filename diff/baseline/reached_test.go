@@ -135,22 +135,22 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"another checkout, more steps, the line is gone", leaks, told{command: "/env/bin/python3 /new/train.py --steps 200", holds: weights, steps: 200, edited: "main"}, baseline.Gone, "main was changed, and it took 200 steps of the same program"},
 		{"the function that leaked was changed, and allocates", leaks, told{command: "python train.py", holds: leak, edited: "keep"}, baseline.Gone, "keep was changed, and keep still allocates (seen at 11 of 11 recorded points)"},
 		{"its caller does", leaks, told{command: "python train.py", holds: "log step main <module>", edited: "step"}, baseline.Gone, "step was changed, and its caller step still allocates"},
-		{"a switch that is not in the code, the line ran", leaks, told{command: "python train.py", holds: weights, ran: leak}, baseline.Gone, "train.py:1 ran, in 10 of 10 watched steps"},
+		{"a switch that is not in the code, the line ran", leaks, told{command: "python train.py", holds: weights, ran: leak}, baseline.Gone, "train.py:1 ran in 10 of 10 watched steps"},
 		{"a switch that is not in the code, the line still allocates", leaks, told{command: "python train.py", holds: leak, ran: "main"}, baseline.Gone, "train.py:1 still allocates (seen at 11 of 11 recorded points)"},
 		{"a switch that is not in the code, and the line did not run", leaks, told{command: "python train.py", holds: "log step main <module>", ran: "step main <module>"}, baseline.CannotTell, "not reached: its code is the same, and train.py:1 ran in none of 10 watched steps"},
 		{"the line ran, from elsewhere", leaks, told{command: "python train.py", holds: weights, ran: "keep main <module>"}, baseline.CannotTell, "not reached"},
 		{"what changed is elsewhere", leaks, told{command: "python train.py", holds: weights, ran: work, edited: "init"}, baseline.CannotTell, "not reached"},
-		{"another Python, of which no digest says anything", leaks, told{command: "python train.py", holds: "log step main <module>", edited: leak, python: "3.12"}, baseline.CannotTell, "or that its code was changed"},
-		{"no code was recorded, and its caller allocates", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.CannotTell, "or that its code was changed"},
+		{"another Python, of which no digest says anything", leaks, told{command: "python train.py", holds: "log step main <module>", edited: leak, python: "3.12"}, baseline.CannotTell, "or that the code was changed"},
+		{"no code was recorded, and its caller allocates", leaks, told{command: "python train.py", holds: "log step main <module>"}, baseline.CannotTell, "or that the code was changed"},
 		{"no code was recorded, and the function itself allocates", leaks, told{command: "python train.py", holds: leak}, baseline.Gone, "keep still allocates"},
-		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "of another program: other.py, and before train.py"},
-		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "of another program"},
+		{"another script", leaks, told{command: "python other.py", holds: weights}, baseline.CannotTell, "another program: other.py, not train.py"},
+		{"another script that leaks", leaks, told{command: "python other.py", leaks: leak}, baseline.CannotTell, "another program"},
 		{"it crashed", leaks, told{command: "python train.py", code: 1, holds: weights}, baseline.CannotTell, "ended with code 1"},
 		{"it crashed and leaks", leaks, told{command: "python train.py", code: 1, leaks: leak}, baseline.Remains, "it still leaks"},
 		{"it was killed", leaks, told{command: "python train.py", killed: true, holds: weights}, baseline.CannotTell, "was killed"},
 		{"too few steps", leaks, told{command: "python train.py", holds: weights, steps: 3, edited: "step"}, baseline.CannotTell, "too short"},
 		{"steps before and none after", leaks, told{command: "python train.py", holds: weights, seconds: 100}, baseline.CannotTell, "it counted no steps"},
-		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is by the step, and before by the second"},
+		{"seconds before and steps after", clocked, told{command: "python train.py", holds: weights}, baseline.CannotTell, "growth is per step, and before per second"},
 		{"by the clock, in the function that called it", clocked, told{command: "python train.py", seconds: 60, at: []string{load, work}, holds: weights, edited: "step"}, baseline.Gone, "in step at 60 of 61 recorded points"},
 		{"in the function that called it, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, at: []string{load, work}, holds: weights, edited: "step"}, baseline.CannotTell, "other arguments"},
 		{"its caller allocates, other arguments", leaks, told{command: "python train.py quiet", holds: "log step main <module>", edited: "step"}, baseline.CannotTell, "other arguments"},
@@ -164,16 +164,16 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 		{"both commands were left out", told{leaks: leak, holds: weights, ran: leak}, told{holds: weights, edited: "step"}, baseline.Gone, "100 steps of the same program"},
 		{"its command was left out, another script", leaks, told{holds: "load <module>", file: "other.py"}, baseline.CannotTell, "names no command"},
 		{"the command before was left out, another script that uses the same file", told{leaks: leak, holds: weights}, told{command: "python other.py", holds: "init"}, baseline.CannotTell, "names no command"},
-		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights, edited: "step"}, baseline.CannotTell, "nothing shows that it reached the work"},
+		{"by the clock, it still loads", clocked, told{command: "python train.py", seconds: 60, at: []string{load}, holds: weights, edited: "step"}, baseline.CannotTell, "nothing shows that it reached the code"},
 		{"by the clock, it had just begun", clocked, told{command: "python train.py", seconds: 60, at: append(slicesOf(load, 59), work), holds: weights, edited: "step"}, baseline.CannotTell, "too few"},
 		{"by the clock, nobody looked, other arguments", clocked, told{command: "python train.py --fast", seconds: 60, holds: weights, edited: "step"}, baseline.CannotTell, "nothing shows"},
 		{"by the clock, nobody looked, the same command", clocked, told{command: "python train.py", seconds: 60, holds: weights, edited: "step"}, baseline.Gone, "the same command ended"},
 		{"a new leak", leaks, told{command: "python train.py", holds: weights, leaks: "push main <module>"}, baseline.Remains, ""},
 		{"growth of the process is gone", grows, told{command: "python train.py", holds: weights, edited: "main"}, baseline.Gone, "100 steps"},
-		{"growth of the process is gone from the same code", grows, told{command: "python train.py", holds: weights, ran: weights}, baseline.CannotTell, "the code is the same"},
+		{"growth of the process is gone from the same code", grows, told{command: "python train.py", holds: weights, ran: weights}, baseline.CannotTell, "code is the same"},
 		{"growth of the process is gone, and no code was recorded", grows, told{command: "python train.py", holds: weights}, baseline.CannotTell, "nothing shows"},
 		{"growth of the process remains", grows, grows, baseline.Remains, "it still grows"},
-		{"growth of the process, half of it", grows, told{command: "python train.py", process: 33 << 10, holds: weights}, baseline.Remains, "it grows less, but still"},
+		{"growth of the process, half of it", grows, told{command: "python train.py", process: 33 << 10, holds: weights}, baseline.Remains, "it grows less, but still grows"},
 		{"growth of the process, and it crashed", grows, told{command: "python train.py", code: 139, holds: weights}, baseline.CannotTell, "ended with code 139"},
 		{"growth of the process, in too few steps", grows, told{command: "python train.py", holds: weights, steps: 6, edited: "main"}, baseline.CannotTell, "too few to show growth"},
 		{"the process grows where it did not", leaks, told{command: "python train.py", holds: weights, process: 67 << 10}, baseline.Remains, ""},
@@ -250,7 +250,7 @@ func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
 		same          bool // the code of both runs
 		spoil         func(after *snapshot.Run)
 	}{
-		{name: "it is gone from the same code", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "the code is the same, and nothing shows that the work was done in which the process grew", same: true},
+		{name: "it is gone from the same code", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "its code is the same, and nothing shows that it did the work in which the process grew", same: true},
 		{name: "it is gone from another program of that name", before: []diff.Reserve{grows}, seconds: 40, want: baseline.CannotTell, why: "nothing shows that it is the same program: the runs share no file, few functions, and few tensor sizes", spoil: func(after *snapshot.Run) {
 			after.Info.Code.Files = map[string]string{"train.py": "walk:1:9:"}
 			after.Snapshots = nil
@@ -262,8 +262,8 @@ func TestOtherProcessesThatGrewAreCompared(t *testing.T) {
 		{"it did not run for long enough", []diff.Reserve{grows}, nil, 3, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false, nil},
 		{"it did not run", []diff.Reserve{grows}, nil, 0, baseline.CannotTell, "no process of that role ran long enough to show growth of this rate", false, nil},
 		{"it still grows", []diff.Reserve{grows}, []diff.Reserve{grows}, 40, baseline.Remains, "it still grows", false, nil},
-		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still", false, nil},
-		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new, and no line of it is known", false, nil},
+		{"it grows less", []diff.Reserve{grows}, []diff.Reserve{slower}, 40, baseline.Remains, "it grows less, but still grows", false, nil},
+		{"it is new", nil, []diff.Reserve{grows}, 40, baseline.CannotTell, "it is new; source line unknown", false, nil},
 	} {
 		before, after := program.analysis(t), fixed.analysis(t)
 		if c.same {

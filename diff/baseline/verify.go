@@ -139,9 +139,9 @@ func compare(before, after *diff.Result) *comparison {
 	ended := after.Doubt(after.Run().Info.Unseen)
 	units := ""
 	if c.unit != earlier.Unit {
-		units = fmt.Sprintf("its growth is by the %s, and before by the %s: the two cannot be compared", c.unit, earlier.Unit)
+		units = fmt.Sprintf("its growth is per %s, and before per %s: the two cannot be compared", c.unit, earlier.Unit)
 		if earlier.Unit == diff.Step {
-			units = "it counted no steps, and the run before did"
+			units = "it counted no steps, unlike the run before"
 		}
 	}
 	c.doubt = cmp.Or(ended, units, same)
@@ -162,7 +162,7 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	case diff.Leak:
 		k.Answer, k.Why = Remains, "it still leaks"
 		if f.Rate.Unit == c.unit && c.unit != diff.Place && k.After.High < k.Before.Low {
-			k.Why = "it leaks less, but still"
+			k.Why = "it leaks less, but still leaks"
 		}
 		return
 	case diff.Inconclusive:
@@ -187,11 +187,11 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	case reached.how == "":
 		k.Why = reached.why
 	case !shows && every == 0:
-		k.Why = "it is too short to show any leak; let it be as long as the run before, with as many snapshots"
+		k.Why = "it is too short to show any leak; make it as long as the run before, with as many snapshots"
 	case !shows && seen <= 0:
-		k.Why = "it is shorter than the run before, and so may not show a block that grows"
+		k.Why = "it is shorter than the run before, which may hide a block that grows"
 	case !shows && (every*seen < 1 || length*seen < enough):
-		k.Why = fmt.Sprintf("the %s of it are too few to show a leak of this rate", span(length, c.unit))
+		k.Why = fmt.Sprintf("its %s are too few to show a leak of this rate", span(length, c.unit))
 	default:
 		k.Answer, k.Why, k.Reached = Gone, "it no longer leaks", reached.how
 	}
@@ -213,7 +213,7 @@ func (c *comparison) process() *Check {
 		k.After, k.Unit = after.Rate.Bytes, after.Rate.Unit
 	}
 	if before == nil {
-		k.Process, k.Answer, k.Why = after, CannotTell, "it is new, and no line of it is known"
+		k.Process, k.Answer, k.Why = after, CannotTell, "it is new; source line unknown"
 		if after.Leaks {
 			k.Answer = Remains
 		}
@@ -229,7 +229,7 @@ func (c *comparison) process() *Check {
 		k.Answer, k.Why = CannotTell, c.doubt // what a program takes as it begins, it takes by the clock
 		return k
 	case k.After.High < k.Before.Low:
-		k.Answer, k.Why = Remains, "it grows less, but still"
+		k.Answer, k.Why = Remains, "it grows less, but still grows"
 		return k
 	default:
 		k.Answer, k.Why = Remains, "it still grows"
@@ -243,7 +243,7 @@ func (c *comparison) process() *Check {
 	case reached.how == "":
 		k.Why = reached.why
 	case !c.shows && !c.after.WouldShow(before.Rate):
-		k.Why = fmt.Sprintf("the %s of it are too few to show growth of this rate", span(c.length, c.unit))
+		k.Why = fmt.Sprintf("its %s are too few to show growth of this rate", span(c.length, c.unit))
 	default:
 		k.Answer, k.Why, k.Reached = Gone, "it no longer grows", reached.how
 	}

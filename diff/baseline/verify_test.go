@@ -95,7 +95,7 @@ func TestVerifyComparesTheSamePlaces(t *testing.T) {
 		}
 	}
 	mended := analysis(t, 100, 10, map[string]int64{"keep": 0, "keep/log": 2, "weights": 0})
-	if c := baseline.Verify(run, mended).Checks[0]; c.Why != "it leaks less, but still" {
+	if c := baseline.Verify(run, mended).Checks[0]; c.Why != "it leaks less, but still leaks" {
 		t.Errorf("%s: before %+v, after %+v", c.Why, c.Before, c.After)
 	}
 }

@@ -35,7 +35,7 @@ var caches = []Cause{
 		},
 	},
 	{
-		ID: "compiled-anew", Name: "programs are compiled again and again",
+		ID: "compiled-anew", Name: "functions are compiled again and again",
 		What:       "A function is compiled for the shapes, types and constants of its arguments. Each step has new ones, and the cache holds each program. Examples: a batch padded to its own longest text, the step number as a static argument, jit of a function defined in a loop.",
 		Sign:       "One line adds compiled programs, each with code and constants. Steps stay as slow as the first one. With a finite set of shapes it levels off.",
 		Fix:        "pad to a few lengths; pass changing values as arrays, not as static arguments; call jit once, outside the loop; JAX_LOG_COMPILES=1 logs each compilation",

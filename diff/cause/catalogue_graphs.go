@@ -12,10 +12,10 @@ var (
 // larger as a rule.
 const nodeRecord = 128
 
-// graphs are causes by which what an autodiff graph has saved outlives its step.
+// graphs are causes by which what an autograd graph has saved outlives its step.
 var graphs = []Cause{
 	{
-		ID: "graph-retained", Name: "autodiff graph retained after the step",
+		ID: "graph-retained", Name: "autograd graph retained after the step",
 		What:      "The program retains a tensor of every step. Its graph holds everything that backward needs. Examples: a sum of losses, a hidden state passed to the next step, a running mean of tensors with a graph.",
 		Sign:      "All stacks of the forward pass that save tensors for backward grow at the same rate. A sum of losses after backward grows on the host only.",
 		Fix:       "store a number, not the tensor: call loss.item(), or detach the tensors that you store",
@@ -27,8 +27,8 @@ var graphs = []Cause{
 		},
 		clues: []clue{
 			onTape(),
-			owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them"),
-			partly(3, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			owned(5, snapshot.OwnedByTape, "only the autograd graph holds them"),
+			partly(3, snapshot.OwnedByTape, "the autograd graph holds them"),
 			inGraph(4),
 			withNodes(2 * Sure), // whatever else is kept, the graph is most of it
 			held(3, "graph"),
@@ -56,7 +56,7 @@ var graphs = []Cause{
 		References: []string{"burn#2743", "burn#4339", "burn#4970"},
 		clues: []clue{
 			need(backward(6, No, "no backward pass and no optimizer allocates anything in the run's steps: backward is not called")),
-			need(partly(4, snapshot.OwnedByTape, "the autodiff graph holds them")),
+			need(partly(4, snapshot.OwnedByTape, "the autograd graph holds them")),
 			upTo(-4, nodeRecord, "each is a record of %s, not a result"),
 			function(1, "forward", "infer", "inference", "generate", "rollout", "predict", "evaluate", "chain"),
 		},
@@ -71,7 +71,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L06"},
 		References: []string{"burn#4970"},
 		clues: []clue{
-			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them")),
+			need(owned(5, snapshot.OwnedByTape, "only the autograd graph holds them")),
 			need(heads(2, No, "no variable of the program leads to them")),
 			together(3, 3),
 			upTo(-2, nodeRecord, "each is a record of %s, not a result"),
@@ -92,7 +92,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L04", "L05"},
 		References: []string{"burn#2333", "burn#2347", "burn#2487", "burn#2488"},
 		clues: []clue{
-			need(owned(5, snapshot.OwnedByTape, "only the autodiff graph holds them")),
+			need(owned(5, snapshot.OwnedByTape, "only the autograd graph holds them")),
 			upTo(2, nodeRecord, "they have the size of a node's record (%s), not of a result"),
 			gathered(-6), // something reaches them
 			together(-3, 3),
@@ -112,7 +112,7 @@ var graphs = []Cause{
 		Workloads:  []string{"L07"},
 		References: []string{"burn#3976"},
 		clues: []clue{
-			need(partly(5, snapshot.OwnedByTape, "the autodiff graph holds them")),
+			need(partly(5, snapshot.OwnedByTape, "the autograd graph holds them")),
 			need(operation(2, "they are allocated by code that makes a tensor require a gradient", "track", "require grad", "requires grad")),
 			upTo(2, nodeRecord, "they have the size of a node's record (%s), not of a result"),
 			function(4, forwardWords...),
@@ -136,7 +136,7 @@ var graphs = []Cause{
 			keepsAll(-6), // a list keeps the graph, and no ring
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
 			function(2, "backward", "autograd", "grad"),
-			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			partly(1, snapshot.OwnedByTape, "the autograd graph holds them"),
 		},
 	},
 	{
@@ -152,7 +152,7 @@ var graphs = []Cause{
 			inBackward(3),
 			function(5, "recompute", "rematerialize", "remat", "unpack", "saved tensor hook", "early stop"),
 			inFile(5, "torch/utils/checkpoint.py", "/checkpoint_activations.py", "/checkpoint_wrapper.py", "/activation_checkpointing/checkpointing.py"), // others of this name save the model
-			partly(1, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			partly(1, snapshot.OwnedByTape, "the autograd graph holds them"),
 			function(2, "recompute", "unpack", "early stop", "remat"),
 			follows(-6, "it grows when a checkpoint is saved", Checkpoints),
 			operation(-3, "they are copies", copyWords...),

@@ -129,7 +129,7 @@ var kept = []Cause{
 			held(1, "list", "closure"),
 			owned(-2, snapshot.OwnedByCache, "a cache holds them"),
 			follows(1, "each step adds one", Steps),
-			partly(-6, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			partly(-6, snapshot.OwnedByTape, "the autograd graph holds them"),
 			withNodes(-6),
 		},
 	},

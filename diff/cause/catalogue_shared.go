@@ -23,7 +23,7 @@ var lifetimes = []Cause{
 				unheld(2),
 			)),
 			partly(1, snapshot.OwnedByUser, "a reference in the program holds them"),
-			partly(-4, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			partly(-4, snapshot.OwnedByTape, "the autograd graph holds them"),
 			partly(-2, snapshot.OwnedByCache, "a cache holds them"),
 			gathered(-5),
 			// What lists the blocks that are lent is no place to keep them.
@@ -196,13 +196,13 @@ var allocator = []Cause{
 		objects:    true,
 		clues: []clue{
 			need(onHost(7)),
-			partly(2, snapshot.OwnedByTape, "the autodiff graph holds them"),
+			partly(2, snapshot.OwnedByTape, "the autograd graph holds them"),
 			held(1, "map"),
 			function(1, "index", "registry", "node", "map", "entry", "track"),
 		},
 	},
 	{
-		ID: "host-only", Name: "memory that nothing recorded holds",
+		ID: "host-only", Name: "memory that no recorded object holds",
 		What:       "The process grows, and no variable of the program holds the growth. Examples: native code that leaks, such as an extension with wrong reference counts; a graph whose tensors are freed but whose nodes stay; a cache of plans for each shape; workers that copy lists; a profiler that was left on; an unbounded allocation history.",
 		Sign:       "Resident memory rises, and the allocator's figures do not. Or a line that calls an extension grows on Python's heap, and no variable of the program leads to its objects.",
 		Fix:        compareExtensions + boundHistory,

@@ -410,11 +410,11 @@ func TestMatchesAreRankedAndReasoned(t *testing.T) {
 func TestAReasonIsNotGivenTwice(t *testing.T) {
 	e := leak(site(1, 40, 4096, torchLinear, "forward fpn.py").ownedBy(snapshot.OwnedByTape))
 	for _, m := range Matches(&e) {
-		if n := strings.Count(m.Why, "the autodiff graph holds them"); n > 1 {
+		if n := strings.Count(m.Why, "the autograd graph holds them"); n > 1 {
 			t.Errorf("%s: %q", m.Cause.ID, m.Why)
 		}
 	}
-	if fit := Matches(&e); len(fit) == 0 || !strings.Contains(fit[0].Why, "only the autodiff graph holds them") {
+	if fit := Matches(&e); len(fit) == 0 || !strings.Contains(fit[0].Why, "only the autograd graph holds them") {
 		t.Errorf("got %+v", fit)
 	}
 }

@@ -167,7 +167,7 @@ func onTape() clue {
 		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
 			return ""
 		}
-		return "the autodiff graph may hold them"
+		return "the autograd graph may hold them"
 	}))
 }
 
@@ -214,7 +214,7 @@ func withNodes(points int) clue {
 		if !e.Nodes {
 			return ""
 		}
-		return "the autograd graph of each is kept"
+		return "each holds its autograd graph"
 	})
 }
 

@@ -33,7 +33,7 @@ type Evidence struct {
 	Segments bool
 	// CollectorOff: the program is Python's, and its collector of cycles does not run.
 	CollectorOff bool
-	// Graph: the sites grow in step as what one autodiff graph saves does.
+	// Graph: the sites grow in step as what one autograd graph saves does.
 	Graph bool
 	// Nodes: what holds the sites keeps a graph of autograd's that grows with them.
 	Nodes bool

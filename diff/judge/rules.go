@@ -42,7 +42,7 @@ var seriesRules = []rule{
 			return f.replaced && trend.Doubles(f.History.Whole.X, f.History.Whole.Bytes) && waits(f.History.Whole.Bytes)
 		},
 		verdict: Leak, evidence: Strong,
-		reason: says("its blocks are replaced by larger ones; size and interval grow by the same constant factor, so the growth does not stop"),
+		reason: says("its blocks are replaced by larger ones, and size and interval grow by one constant factor: the growth does not stop"),
 		also:   func(_ *facts, j *Judgement) { j.Shape = Doubling },
 	},
 	{
@@ -53,7 +53,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but lately only one step in %d was recorded, so the small number of births may be chance; run longer to decide", f.why, slices.Max(f.Row.Births.Weights))
+			return fmt.Sprintf("%s; but lately only one step in %d was recorded, and new blocks may have been missed; run longer to decide", f.why, slices.Max(f.Row.Births.Weights))
 		},
 	},
 	{
@@ -64,7 +64,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but %s, and they are still alive; run longer to decide", f.why, f.births)
+			return fmt.Sprintf("%s; but %s, and they are still live; run longer to decide", f.why, f.births)
 		},
 	},
 	{
@@ -73,7 +73,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return !f.goesOn && f.moments != nil && f.moments.MayBeFew() },
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but it rose only %s, and the long pause at the end may be chance; run longer to decide", f.why, f.moments)
+			return fmt.Sprintf("%s; but it rose only %s, so the pause at the end may be chance; run longer to decide", f.why, f.moments)
 		},
 	},
 	{
@@ -83,7 +83,7 @@ var seriesRules = []rule{
 			return !f.goesOn && f.History.JumpsLast() && (f.History.Unit != series.Step || f.History.BornToTheEnd(f.Row))
 		},
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("more than half of its growth is in the last interval, so how it continues is unknown; run longer to decide"),
+		reason: says("more than half of its growth came in the last interval; run longer to decide"),
 	},
 	{
 		name: "last-low",
@@ -93,7 +93,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.why + "; but only the last value is low, and the earlier ones may include both the old and the new block; run longer to decide"
+			return f.why + "; but only the last value is low, and earlier snapshots may hold both the old block and the new one; run longer to decide"
 		},
 	},
 	{
@@ -104,7 +104,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.why + "; but it rose in each interval, and the steps between snapshots are unknown: name the files by their steps"
+			return f.why + "; but it rose in each interval, and the steps between snapshots are unknown: put the step into each file's name"
 		},
 	},
 	{
@@ -123,7 +123,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.inWords() + ", but old blocks are freed. A sequence length or window that grows by schedule looks the same; run longer to decide"
+			return f.inWords() + ", but old blocks are freed, as with a sequence or window that a schedule widens; run longer to decide"
 		},
 	},
 	{
@@ -132,7 +132,7 @@ var seriesRules = []rule{
 		holds:   func(f *facts) bool { return f.window && !(f.trend && f.History.EachStep()) },
 		verdict: Bounded, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s, the last ones, and earlier blocks were freed: the blocks are temporary", f.births)
+			return fmt.Sprintf("%s, the last ones; earlier blocks were freed, so the blocks are temporary", f.births)
 		},
 	},
 	{
@@ -179,7 +179,7 @@ var seriesRules = []rule{
 		asks:    "it flattens without its last interval, and births are not steady",
 		holds:   func(f *facts) bool { return !f.steady && f.History.GoesOnAtLast() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("it flattened, then rose in the last interval, so how it continues is unknown; run longer to decide"),
+		reason: says("it flattened, then rose in the last interval; run longer to decide"),
 	},
 	{
 		name: "oscillation",
@@ -189,7 +189,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return f.inWords() + ", but other stacks rise and fall as slowly and as much, and it is unknown when its blocks were allocated; take more snapshots or run longer to decide"
+			return f.inWords() + ", but other stacks rise and fall by as much, and when its blocks were allocated is unknown; take more snapshots or run longer to decide"
 		},
 	},
 	{
@@ -197,7 +197,7 @@ var seriesRules = []rule{
 		asks:    "files have totals only, snapshots are evenly spaced, and each adds the same number of blocks, in all fewer than the steps of one interval. A list that is emptied every 11 steps and seen every 12 looks the same",
 		holds:   func(f *facts) bool { return !f.born && f.Row.Summed() && f.History.EvenAtMarks() },
 		verdict: Inconclusive, evidence: Weak,
-		reason: says("the snapshots are evenly spaced, and each has the same few blocks more: a list that is emptied at other intervals looks the same; take snapshots at uneven intervals to decide"),
+		reason: says("each evenly spaced snapshot has the same few blocks more, as with a list that is emptied at another interval; take snapshots at uneven intervals to decide"),
 	},
 	{
 		name:    "leak",
@@ -255,7 +255,7 @@ func leakInWords(f *facts, j *Judgement) {
 	if f.steady {
 		j.Because("%s", f.births)
 	} else if f.gathers {
-		j.Because("it never fell, and its holder only grew")
+		j.Because("neither it nor its holder ever shrank")
 	}
 }
 
@@ -301,13 +301,13 @@ var pairRules = []rule{
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
 			if !f.born {
-				return "two snapshots without births show no trend; take more snapshots to decide"
+				return "two snapshots show no trend; take more snapshots to decide"
 			}
 			return f.births.String()
 		},
 		also: func(f *facts, j *Judgement) {
 			if f.born {
-				j.Because("there are too few births, or the gaps between them are too long; take more snapshots to decide")
+				j.Because("that is too few or too uneven to decide; take more snapshots")
 			}
 		},
 	},

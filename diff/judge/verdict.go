@@ -94,7 +94,7 @@ func (q *Question) Judge(w series.Without) Judgement {
 		j.Shape = BytesOnly
 	}
 	if h.Whole.Counted && (j.Verdict == Leak || j.Verdict == Inconclusive) {
-		j.Because("their size is unknown; they use the process's memory")
+		j.Because("their size is unknown, and they use the process's memory")
 	}
 	return j
 }
@@ -174,7 +174,7 @@ func (f *facts) inWords() string {
 	case rises == intervals:
 		return fmt.Sprintf("%s rose in each of the %d intervals after warm-up", what, intervals)
 	case idle > 1:
-		return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, in none of the last %d", what, rises, intervals, idle)
+		return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, but in none of the last %d", what, rises, intervals, idle)
 	}
 	return fmt.Sprintf("%s rose in %d of %d intervals after warm-up, up to the end", what, rises, intervals)
 }

@@ -112,7 +112,7 @@ func (u Unit) Text(v float64) string {
 	if v = math.Round(v); v == 1 {
 		many = one
 	}
-	return fmt.Sprintf("%.0f %s", v, many)
+	return snapshot.Grouped(int64(min(v, math.MaxInt64/2))) + " " + many
 }
 
 // Plural is "steps", or "batches".
@@ -136,7 +136,7 @@ func (u Unit) Moment(x float64) string {
 	if u == Second {
 		return u.Text(x) + " after the first snapshot"
 	}
-	return fmt.Sprintf("%s %.0f", u, x)
+	return string(u) + " " + snapshot.Grouped(int64(math.Round(x)))
 }
 
 // Duration is so many seconds; the longest there is for more than it holds.

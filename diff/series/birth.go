@@ -172,15 +172,15 @@ func (s Spread) AtOnce() bool { return s.width <= AtOnce && (!s.inSteps || s.len
 func (s Spread) String() string {
 	switch {
 	case s.Distinct == 1 && s.inSteps:
-		return "its new blocks were born in one step"
+		return "its new blocks were allocated in one step"
 	case s.Distinct == 1:
-		return "its new blocks were born at one time"
+		return "its new blocks were allocated at one time"
 	}
 	unit := "instants"
 	if s.inSteps {
 		unit = "steps"
 	}
-	return fmt.Sprintf("its new blocks were born in %d distinct %s; the longest gap is %.0f %% of the time", s.Distinct, unit, 100*s.gap)
+	return fmt.Sprintf("its new blocks were allocated in %d distinct %s; the longest gap is %.0f %% of the run", s.Distinct, unit, 100*s.gap)
 }
 
 // Distinct are steps in order, each once.

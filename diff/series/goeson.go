@@ -15,7 +15,7 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	n := len(y) - 1
 	total := y[n] - y[0]
 	if total <= 0 || y[n] <= y[middle(x)] {
-		return false, "it rose and stopped: it is no larger at the end than half-way"
+		return false, "it is no larger at the end than half-way"
 	}
 	if n < 3 {
 		return true, ""
@@ -23,13 +23,13 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	for i := 1; i <= n; i++ {
 		jump, share := y[i]-y[i-1], (x[i]-x[i-1])/(x[n]-x[0])
 		if jump > total/2 && jump > steepJump*share*total && !w.Has(jumpClue) {
-			return false, "one jump has more than half of its growth"
+			return false, "more than half of its growth came in one jump"
 		}
 	}
 	late, _ := slices.BinarySearch(x, x[0]+LateBegins*(x[n]-x[0]))
 	late = min(late, n-1)
 	if (y[n]-y[late])*(x[n]-x[0]) < LateShare*total*(x[n]-x[late]) && !w.Has(flatClue) {
-		return false, fmt.Sprintf("it flattens: its last %.0f %% grow at less than %.1f of the rate before", 100*(1-LateBegins), LateShare)
+		return false, fmt.Sprintf("it flattens: in the last %.0f %% of the run it grows at less than %.1f of the earlier rate", 100*(1-LateBegins), LateShare)
 	}
 	return true, ""
 }
@@ -94,7 +94,7 @@ func (h *History) GoesOn() (ok, stopped bool, why string) {
 		ok, _ = h.without.KeepsRising(h.X, h.Blocks)
 	}
 	if ok && stopped {
-		return false, true, fmt.Sprintf("it rose and stopped: it is constant in the last %s, and was never constant for half as long before", h.Unit.Text(idle))
+		return false, true, fmt.Sprintf("it stopped: it has been constant for the last %s, and was never constant for half as long before", h.Unit.Text(idle))
 	}
 	return ok, stopped, why
 }
