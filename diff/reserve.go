@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // Reserve is a device whose allocator went on taking memory, or on waiting for it,
@@ -35,6 +36,8 @@ type Reserve struct {
 	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
 	// where none was found.
 	Graph *snapshot.Holder
+	// Frames, with Host, are of the line at which malloc's memory grew while it ran, innermost first; nil if it is unknown.
+	Frames []snapshot.Frame
 	// Leaks, with Host: a finding says that it does.
 	Leaks bool
 	// Uneven, with Host: it grew by much, but not steadily.
@@ -221,12 +224,12 @@ func (r *Result) judgeProcess() {
 	if float64(e.Growth) < unexplainedShare*float64(held-e.Growth) {
 		return
 	}
-	row := &Row{Device: r.Series.Devices[at], Label: "memory of the process outside recorded stacks", Before: Tally{Bytes: held - e.Growth}, After: Tally{Bytes: held}}
+	row := &Row{Device: r.Series.Devices[at], Label: "memory of the process outside recorded stacks", Before: Tally{Bytes: held - e.Growth}, After: Tally{Bytes: held}, Frames: e.Frames}
 	row.Key.Device = series.DeviceOf(row.Device)
 	why := *e.Cause
 	why.Fix = e.Fix()
 	r.Findings = append(r.Findings, Finding{
-		Rows: []*Row{row}, Verdict: Leak, Evidence: Weak, Rate: e.Rate, Headline: -1, Holder: e.Graph, Cause: &why, CauseWhy: e.CauseWhy, Uncounted: true, RunsOut: r.forecast(row, e.Rate),
+		Rows: []*Row{row}, Verdict: Leak, Evidence: Weak, Rate: e.Rate, Headline: frame.Headline(e.Frames), Holder: e.Graph, Cause: &why, CauseWhy: e.CauseWhy, Uncounted: true, RunsOut: r.forecast(row, e.Rate),
 		Reasons: []string{fmt.Sprintf("memory from malloc grew steadily, beyond the %s that recorded stacks explain", snapshot.FormatBytes(float64(max(0, e.Live))))},
 	})
 	e.Leaks = true
@@ -278,6 +281,12 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 		Rate: Rate{Unit: s.Axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
 	}
 	r.explainReserve(e)
+	if len(r.Last.Native) > 0 {
+		e.Frames = r.Last.Stacks.Frames(r.Last.Native[0])
+		if e.Cause != nil {
+			e.CauseWhy = "malloc's memory grows at this line, and no recorded stack explains it"
+		}
+	}
 	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
 		e.Graph = &r.Last.Holders[i]
 		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
@@ -444,8 +453,12 @@ func (e *Reserve) String() string {
 		if e.Uneven {
 			how = "grew in uneven steps"
 		}
-		return fmt.Sprintf("memory of the process %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beyond the %s that recorded stacks explain. Source line unknown: %s",
-			how, e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), what)
+		where := "Source line unknown: " + what
+		if at := e.Line(); at != nil {
+			where = fmt.Sprintf("It grew while %s:%d ran, in native code", at.File, at.Line)
+		}
+		return fmt.Sprintf("memory of the process %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beyond the %s that recorded stacks explain. %s",
+			how, e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), where)
 	}
 	if e.Meter == cause.PendingFree {
 		return fmt.Sprintf("memory of %s that was freed and that a stream still uses grew by %s after warm-up while live memory changed by %s. The program holds none of it: %s",
@@ -463,10 +476,21 @@ func (e *Reserve) String() string {
 	return text
 }
 
-// Fix is what to do about growth of which no line is known; "" without a cause.
+// Line is the line at which malloc's memory grew; nil if unknown.
+func (e *Reserve) Line() *snapshot.Frame {
+	if at := frame.Headline(e.Frames); at >= 0 {
+		return &e.Frames[at]
+	}
+	return nil
+}
+
+// Fix is what to do about it; "" without a cause.
 func (e *Reserve) Fix() string {
 	if e.Cause == nil {
 		return ""
+	}
+	if e.Line() != nil {
+		return e.Cause.Fix
 	}
 	return cmp.Or(e.Cause.Unplaced, e.Cause.Fix)
 }

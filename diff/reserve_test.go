@@ -287,6 +287,40 @@ func TestAProcessThatGrowsWithoutAStackLeaksOrMay(t *testing.T) {
 	}
 }
 
+// TestTheLineAtWhichNativeMemoryGrowsIsNamed also if it is no leak yet.
+func TestTheLineAtWhichNativeMemoryGrowsIsNamed(t *testing.T) {
+	const mib = snapshot.MiB
+	for each, leaks := range map[snapshot.Bytes]int{2 * mib: 1, 2 * mib / 5: 0} {
+		var run []*snapshot.Snapshot
+		for i := range 20 {
+			s := build(int64(10*i), block{"weights", mib, -1})
+			m := 150*mib + snapshot.Bytes(i)*each
+			s.Devices = append(s.Devices, snapshot.Device{Kind: snapshot.Process, Limit: snapshot.Unknown, Meters: snapshot.Meters{Allocated: m, Active: m, Reserved: m}})
+			if i > 9 {
+				frames := []snapshot.Frame{{Function: "solve", File: "/env/site-packages/lib.py", Line: 4}, {Function: "main", File: "fit.py", Line: 16}}
+				s.Native = []snapshot.StackID{s.Stacks.InternFrames(frames)}
+			}
+			run = append(run, s)
+		}
+		r, err := Analyze(runOf(run...), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := r.ProcessGrowth()
+		if e == nil || r.Leaks() != leaks {
+			t.Fatalf("%d leaks, %+v", r.Leaks(), e)
+		}
+		if at := e.Line(); at == nil || at.File != "fit.py" || !strings.Contains(e.String(), "while fit.py:16 ran") || !strings.Contains(e.Fix(), "the extension that the line calls") {
+			t.Errorf("%v: %s Fix: %s", at, e, e.Fix())
+		}
+		for _, f := range r.Findings[:leaks] {
+			if f.Headline != 1 || f.Rows[0].Frames[1].Line != 16 || f.Cause.ID != "host-only" {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+}
+
 // TestGrowthBesideAHeapThatWasNotRecordedIsInDoubt: a cache of words that filled for four seconds, too few for its line to be
 // found, was called a leak.
 func TestGrowthBesideAHeapThatWasNotRecordedIsInDoubt(t *testing.T) {

@@ -101,9 +101,9 @@ const least = 3
 func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 	leaks := r.Result.Leaks() > 0
 	switch grown := r.Result.Unaccounted(); {
-	case len(grown) > 0 && !leaks:
+	case len(grown) > 0 && !leaks && grown[0].Line() == nil:
 		return "source line unknown; "
-	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
+	case leaks && len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
 		return grown[len(grown)-1].Clause() + "; "
 	case leaks:
 		return ""

@@ -82,6 +82,9 @@ func reserveOf(e *diff.Reserve) reserveJSON {
 	if e.Cause != nil {
 		j.Cause = e.Cause.ID
 	}
+	if at := e.Line(); at != nil {
+		j.Headline = &framesOf([]snapshot.Frame{*at})[0]
+	}
 	if h := e.Graph; h != nil {
 		j.Holder = holderOf(h)
 	}

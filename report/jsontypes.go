@@ -61,6 +61,8 @@ type reserveJSON struct {
 	Largest int64            `json:"largest_free_bytes"`
 	Trim    int64            `json:"trim_bytes"`
 	Cause   string           `json:"cause,omitempty"`
+	// Headline is the line at which the process's own memory grew, if it is known.
+	Headline *frameJSON `json:"headline,omitempty"`
 	// Holder keeps what is likely to have grown.
 	Holder *holderJSON `json:"holder,omitempty"`
 	// Processes are those that grew, where they are others than the recorded one.

@@ -111,6 +111,9 @@ func Unexplained(e *diff.Reserve) string {
 	if e.Processes != nil {
 		return e.Clause()
 	}
+	if at := e.Line(); at != nil {
+		return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", in native code at " + spot(*at)
+	}
 	return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", and no recorded line explains it"
 }
 

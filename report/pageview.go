@@ -254,6 +254,9 @@ func processView(e *diff.Reserve) findingView {
 		Rate: bytesRate(e.Rate), Growth: signed(e.Growth), Fate: "beyond what recorded stacks explain",
 		Facts: []fact{{"Why", upperFirst(brief(e.String())) + "."}},
 	}
+	if at := e.Line(); at != nil {
+		v.Badge, v.Label = "possible leak", "native code at "+brief(spot(*at))
+	}
 	if p := e.Processes; p != nil {
 		v.Label, v.Fate = "the process "+brief(p.Role), p.Known()
 	}

@@ -77,6 +77,9 @@ func found(r *diff.Result) string {
 		return "no verdict: " + why + "; " + live
 	}
 	if e := r.Unexplained(); e != nil {
+		if at := e.Line(); at != nil {
+			return "possible leak of native code at " + glue(spot(*at)) + ": the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + "; " + live
+		}
 		return "possible leak outside recorded stacks: the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + "; " + live
 	}
 	if others := r.Unaccounted(); len(others) > 0 {
@@ -159,6 +162,9 @@ func noComparison(r *diff.Result) string {
 }
 
 func atPlace(f *diff.Finding) string {
+	if f.OfProcess() && f.Headline >= 0 {
+		return inChild(f) + "by native code at " + glue(place(f.Rows[0], f.Headline))
+	}
 	if f.OfProcess() {
 		return inChild(f) + "outside recorded stacks"
 	}

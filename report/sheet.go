@@ -190,7 +190,11 @@ func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
 	if e == nil || len(rest) != len(axis) || warm >= len(axis) {
 		return panel{}, false
 	}
-	p := panel{title: "the process, beyond recorded stacks", note: "line unknown: " + bytesRate(e.Rate), colour: leakColours[1], warm: axis[warm]}
+	where := "line unknown"
+	if at := e.Line(); at != nil {
+		where = spot(*at)
+	}
+	p := panel{title: "the process, beyond recorded stacks", note: where + ": " + bytesRate(e.Rate), colour: leakColours[1], warm: axis[warm]}
 	if e.Rate.Unit == r.Series.Axis.Unit {
 		slope := multiplied(e.Rate.Bytes, size)
 		p.slope = &slope

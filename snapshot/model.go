@@ -32,6 +32,9 @@ type Snapshot struct {
 	// Anew is the stacks whose blocks become larger, and were never made of the one before: their size is the input's. Our own
 	// file does not keep it.
 	Anew []StackID
+	// Native is the stack of the line at which memory outside the language grows, as that of a C extension; nil if unknown. Our own file
+	// does not keep it.
+	Native []StackID
 	// Events counts what has happened until then, by name: epochs, phases that have begun, checkpoints. Our own file does not keep it.
 	Events map[string]int64
 	// AwaitsSteps: it was taken by the clock, and the program's own text takes steps, none of which has come. Our own file does not keep it.

@@ -64,6 +64,7 @@ type document struct {
 	Holders    []holder         `json:"holders"`
 	At         []int            `json:"at"`     // stacks; absent in files of before there was this
 	Anew       []int            `json:"anew"`   // the same
+	Native     []int            `json:"native"` // the same
 	Events     map[string]int64 `json:"events"` // the same
 	Notes      []string         `json:"notes"`
 	Role       string           `json:"role"`
@@ -268,6 +269,9 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 		return nil, err
 	}
 	if s.Anew, err = stacksOf(d.Anew, ids, "larger blocks are of"); err != nil {
+		return nil, err
+	}
+	if s.Native, err = stacksOf(d.Native, ids, "native memory is of"); err != nil {
 		return nil, err
 	}
 	s.AwaitsSteps = d.Awaits

@@ -21,7 +21,7 @@ const good = `{"memdiag_agent":1,"producer":"PyTorch 2.15","step":8,"rank":1,"ph
 {"kind":"python","index":0,"name":"Python heap","space":0,"limit":8000,"meters":{}}],
 "frames":[["f","a.py",3],["main","a.py",9],["","b.py",5]],"stacks":[[],[0,1],[1],[2]],
 "blocks":{"device":[0,1,0,0],"address":[512,0,128,256],"size":[400,70,200,300],"stack":[1,3,1,2],"birth":[7,-1,0,3],"count":[1,5,2,1]},
-"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"events":{"epoch":4},"anew":[3],"notes":["a note"]}`
+"holders":[{"stack":1,"path":"__main__.kept","kind":"list","items":3,"counted":5}],"at":[1,3],"events":{"epoch":4},"anew":[3],"native":[2],"notes":["a note"]}`
 
 func decode(data []byte) (*snapshot.Snapshot, error) {
 	return agent.Decode("x.json", bytes.NewReader(data), int64(len(data)), totals.Options{})
@@ -59,6 +59,9 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if len(s.Anew) != 1 || s.Anew[0] != s.At[1] {
 		t.Errorf("larger ones are made at %v", s.Anew)
+	}
+	if len(s.Native) != 1 || s.Stacks.Frames(s.Native[0])[0].Function != "main" {
+		t.Errorf("native memory grows at %v", s.Native)
 	}
 	if s.Waited != 2500*time.Millisecond {
 		t.Errorf("waited %s", s.Waited)
@@ -125,6 +128,7 @@ func TestWhatTheAgentCannotHaveWrittenIsRefused(t *testing.T) {
 		{"a holder of no stack", `{"stack":1,`, `{"stack":-1,`, "stack -1 of 4"},
 		{"a thread at no stack", `"at":[1,3]`, `"at":[1,4]`, "a thread is at stack 4 of 4"},
 		{"larger blocks of no stack", `"anew":[3]`, `"anew":[-1]`, "larger blocks are of stack -1 of 4"},
+		{"native memory of no stack", `"native":[2]`, `"native":[4]`, "native memory is of stack 4 of 4"},
 		{"categories that are too few", `"count":[1,5,2,1]`, `"category":[1]`, "differ in length"},
 		{"a category that is none", `"count":[1,5,2,1]`, `"category":[1,2,77,0]`, "category 77 of 10"},
 		{"a category below all", `"count":[1,5,2,1]`, `"category":[1,2,-1,0]`, "category -1 of 10"},

@@ -41,7 +41,7 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 		return err
 	}
 	s.Mark.BatchElements, s.Mark.SequenceLength = more.Mark.BatchElements, more.Mark.SequenceLength
-	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At, s.Anew = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At, more.Anew
+	s.Mark.Time, s.Mark.Phase, s.Mark.Epoch, s.Role, s.PID, s.At, s.Anew, s.Native = more.Mark.Time, more.Mark.Phase, more.Mark.Epoch, more.Role, more.PID, more.At, more.Anew, more.Native
 	s.Notes, s.Holders, s.Events = append(s.Notes, more.Notes...), more.Holders, more.Events
 	wanted := make(map[uint64][]*holder)
 	for i := range beside.held {

@@ -303,8 +303,12 @@ class Agent(Due, Ranks, Child, Kept, Report):
         before = self.ticks
         with self.own if wants else contextlib.nullcontext():  # to count what is its own takes milliseconds
             self.look(forced)
-        if self.ticks > before and not self.stepping and not self.ticker.acts():
-            self.code.begin()
+        if not self.stepping and not self.ticker.acts():
+            self.heap.native.overdue()
+            if self.heap.grows_outside():
+                self.heap.native.open()
+            if self.ticks > before:
+                self.code.begin()
 
     def intervene(self, importing):
         """Without a step, where doctor asks for it. Called guarded."""

@@ -15,7 +15,7 @@ import zlib
 from ._clock import work
 from ._handlers import raised
 from ._length import forget
-from ._lines import OURS, compiles
+from ._passes import OURS, compiles
 from ._roots import is_programs_file
 from ._ticks import imports
 

@@ -13,6 +13,7 @@ import time
 from . import _names, _room
 from ._budget import Budget
 from ._free import ALL_FREE, free_tuples
+from ._native import Native
 from ._own import held
 from ._traces import DEPTH, TORCH_DEPTH, by_stack, is_ours
 from ._windows import ENOUGH, VAIN, Windows
@@ -68,6 +69,7 @@ class Heap:
         self.free = 0  # tuples, when they were last counted
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
         self.windows = Windows(agent, self.malloc)
+        self.native, self.outside = Native(agent, self.malloc), False  # and whether the heap grows, and Python has little that is new
 
     def start(self):
         if self.wanted == "on" and not self.windowed():
@@ -80,6 +82,7 @@ class Heap:
                 _tracemalloc.stop()
             self.tracing = False
         self.windows.stop()
+        self.native.end()
 
     def finish(self):
         self.windows.stop()
@@ -134,8 +137,15 @@ class Heap:
         return self.rises if self.beside else True
 
     def boundary(self, step):
+        self.native.overdue()
         if self.windowed():
             self.windows.boundary(step)
+        if self.grows_outside():
+            self.native.open()
+
+    def grows_outside(self):
+        """Whether malloc's memory grows, and no line of Python's explains it."""
+        return self.outside or self.windows.outside()
 
     def ahead(self):
         """How many of the next steps need no look at their end."""
@@ -162,7 +172,8 @@ class Heap:
             return  # a graph of autograd's that is known to grow explains it
         steps, made = now[0] - self.low[0], now[2] - self.low[2]
         if NATIVE * made < steps:
-            return  # Python has little that is new
+            self.outside = True
+            return
         if not agent.own.collects or agent.ticker.acts() or self.rising >= LONG * LOOKS:
             self.begin_to_trace()
         elif self.garbage_goes():
@@ -231,6 +242,7 @@ class Heap:
             snapshot.device("host", "process", limit=limit, **meters)
         if not self.windowed() and not self.tracing:
             self.look(self.in_use(heap))
+        self.native.fill(snapshot)
         if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.mallinfo is False and not self.tracing and self.wanted != "off":
@@ -297,7 +309,7 @@ class Heap:
         windows, agent = self.windows, self.agent
         windows.settle()
         if self.rises and self.wanted == "auto" and windows.vain >= VAIN:
-            self.wanted = "off"
+            self.wanted, self.outside = "off", True
             agent.note("Python's heap was traced in %d windows up to step %d, and no line of it grew: the growth is outside Python" % (windows.number, agent.step))
             return
         rows = [r for r in windows.grown() if r[0] >= AT_LEAST or r[2] in self.told]

@@ -60,7 +60,7 @@ class Kept:
             "memdiag_agent": 1, "producer": s.producer, "step": self.batches[0] if step is None and self.batches else step, "rank": None if self.number else self.rank, "phase": self.phase, "epoch": self.epoch_number,
             **({} if self.peaks is None else {"batch": self.peaks.batch, "length": self.peaks.length}),
             "time_us": int(self.now() * 1e6), "waited_us": int(min(waited(), 1e9) * 1e6), "devices": s.devices, "frames": s.stacks.frames,
-            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "events": self.events,
+            "stacks": s.stacks.stacks, "blocks": b, "categories": list(s.categories.items()), "holders": s.holders, "at": s.at, "anew": s.anew, "native": s.native, "events": self.events,
             "notes": s.notes,
             "role": self.role(), "pid": self.pid, **({"awaits_steps": True} if step is None and not self.step and not self.child and self.ticker.trains() else {}),
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")

@@ -34,6 +34,7 @@ class Own:
             self.collects = gc.isenabled()
             self.others = self.threads()
             gc.disable()
+            self.agent.heap.native.rest()
             self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
             self.entry, self.ran, self.began = self.now(), elsewhere(), time.perf_counter()
 
@@ -48,6 +49,7 @@ class Own:
                 if not self.others or time.perf_counter() - self.began > TICKS and elsewhere() - self.ran < IDLE:
                     self.bytes += held(heap) - held(self.entry[1])
         finally:
+            self.agent.heap.native.resume()
             self.others = None  # whose frames would keep what their ends let go of
             if self.collects:
                 gc.enable()

@@ -34,7 +34,7 @@ class Snapshot:
 
     def __init__(self):
         self.stacks = Stacks()
-        self.devices, self.notes, self.holders, self.at, self.anew = [], [], [], [], []
+        self.devices, self.notes, self.holders, self.at, self.anew, self.native = [], [], [], [], [], []
         self.blocks = {"device": [], "address": [], "size": [], "stack": [], "birth": [], "count": [], "category": []}
         self.categories = {}  # of blocks on GPUs, which are not among these, by address
         self.producer = "Python"

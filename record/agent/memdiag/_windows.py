@@ -78,6 +78,7 @@ class Windows:
         self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
         self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
         self.unplaced = 0  # bytes of malloc that no line is known to have made
+        self.nobodys = self.rose = 0  # of these and of what is known to be beyond lines; and at how many snapshots in a row that rose
         self.larger = 0  # blocks of malloc's that lines were told of, and that Python's count of blocks is to have as well
         self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
         self.unknown = []  # growth without a known line, at each snapshot: seconds, steps, blocks, bytes
@@ -378,6 +379,9 @@ class Windows:
             if len(self.recent) >= ENOUGH and not self.agent.stepping:  # where steps count the heap tells
                 self.unplaced = max(0, self.unplaced + changes[1])
         self.unknown.append((self.agent.elapsed(), self.agent.step, *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
+        nobodys = self.unplaced + max(0, self.beyond[1]) + max(0, self.untold[1]) if len(self.recent) >= ENOUGH else 0
+        self.rose = self.rose + 1 if nobodys > self.nobodys else 0
+        self.nobodys = nobodys
         self.settled = self.agent.step
         self.level = tuple(a + b for a, b in zip(self.level or level, changes))
         if self.rises(level, garbage=garbage):
@@ -415,13 +419,18 @@ class Windows:
         """Whether the heap has grown by much for which no line is known, as a buffer does that is replaced by a larger one now and then."""
         return self.unplaced > MUCH * BYTES
 
+    def outside(self):
+        """Whether malloc's memory grows, and has grown by much, that no line of Python's is known to have made."""
+        return self.nobodys > MUCH * BYTES and self.rose >= ENOUGH
+
     def silent(self):
         """Whether the heap has grown by much, and in the second half of the steps, or of the time, by its part of that, and no line is
         known. Of many snapshots both quarters of that half must have seen it: what a program makes at its end is one jump."""
         shares = (0.5, 0.75, 1.0) if len(self.unknown) >= QUARTERS else (0.5, 1.0)
         by, whole = (1, self.agent.step) if self.agent.stepping else (0, self.agent.elapsed())  # to import takes most of a short run's time
         levels = [next((u[2:] for u in reversed(self.unknown) if u[by] <= share * whole), (0, 0)) for share in shares]
-        for little, at in zip((BLOCKS, BYTES), zip(*levels)):
+        known = self.agent.heap.native.stack is not None
+        for little, at in zip((BLOCKS,) if known else (BLOCKS, BYTES), zip(*levels)):
             parts = [later - before for before, later in zip(at, at[1:])]
             if at[-1] > MUCH * little and sum(parts) > MUCH * little / 2 and min(parts) > LATE * at[-1] / len(parts):
                 return True

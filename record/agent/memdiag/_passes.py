@@ -1,0 +1,125 @@
+"""Has Python call us, for a while, for each function that is called, and for each line of the program's own."""
+
+import _tracemalloc
+import os
+import sys
+
+from ._handlers import raised
+from ._length import forget
+from ._roots import is_programs_file
+
+# Frames of a stack.
+DEPTH = 32
+OURS = os.path.dirname(__file__)
+
+
+class Passes:
+    """What passed() does when a line of the program's has ended, with all that it called. Its errors would be the program's."""
+
+    def __init__(self, agent):
+        self.agent = agent
+        self.on = False
+        self.events = self.most = 0  # calls and lines so far, and how many there may be
+        self.at = None  # the program's innermost frame, and its line
+        self.frames = []  # that ran before
+        self.own = {}  # by code object, whether it is the program's
+
+    def passed(self):
+        raise NotImplementedError
+
+    def free(self):
+        """Whether nothing else has Python call it, or slows it down."""
+        return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()
+
+    def begin(self):
+        frame = sys._getframe()
+        while frame is not None:
+            if self.programs(frame):
+                self.at = self.at or (frame, frame.f_lineno)
+                self.frames.append(frame)
+                frame.f_trace = self.line
+            frame = frame.f_back
+        self.on = True
+        sys.settrace(self.call)
+
+    def end(self):
+        if not self.on:
+            return
+        self.on = False
+        if sys.gettrace() == self.call:
+            sys.settrace(None)
+        for frame in self.frames:
+            if frame.f_trace == self.line:
+                frame.f_trace = None
+            forget(frame)
+        self.frames, self.at = [], None
+        self.own.clear()
+
+    def rest(self):
+        """Has the agent's own calls go unseen, until resume."""
+        if self.on and sys.gettrace() == self.call:
+            sys.settrace(None)
+
+    def resume(self):
+        if self.on and sys.gettrace() is None:
+            sys.settrace(self.call)
+
+    def programs(self, frame):
+        """Whether a frame runs the program's own code."""
+        code = frame.f_code
+        known = self.own.get(id(code))
+        if known is None:
+            f = code.co_filename
+            known = self.own[id(code)] = is_programs_file(f) and not f.startswith(OURS), code
+        return known[0]
+
+    def call(self, frame, event, arg):
+        """What sys.settrace calls for a function that begins."""
+        if not self.on or self.agent.stopped:  # another thread has ended it, or this is the child of a fork
+            self.end()
+            if sys.gettrace() == self.call:
+                sys.settrace(None)
+            return None
+        return self.look(frame) if self.programs(frame) else self.count()
+
+    def line(self, frame, event, arg):
+        """The same for lines of the program's, and for what it returns from."""
+        if not self.on:
+            return None
+        at = frame
+        while event == "return" and at is not None and (at is frame or not self.programs(at)):
+            at = at.f_back
+        return self.look(at)
+
+    def count(self):
+        self.events += 1
+        if self.events > self.most:
+            self.end()
+
+    def look(self, at):
+        """A line has ended; the next is at's."""
+        try:
+            self.count()
+            self.passed()
+            self.at = (at, at.f_lineno) if at is not None and self.on else None
+        except Exception as e:
+            if raised(e):
+                raise
+            self.end()  # the program is nearly as deep as it may go
+        return self.line if self.on else None
+
+
+def stack(frame, line):
+    """The frames of a line of the program's that has just run, innermost first."""
+    frames = []
+    while frame is not None and len(frames) < DEPTH:
+        code = frame.f_code
+        frames.append((getattr(code, "co_qualname", code.co_name), code.co_filename, line or 0))
+        frame = frame.f_back
+        line = frame and frame.f_lineno
+    return tuple(frames)
+
+
+def compiles():
+    """Whether torch.compile has compiled anything: its frames are no ordinary ones."""
+    return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))

@@ -1,0 +1,88 @@
+package record_test
+
+import "testing"
+
+// nativeHeap has an agent without sources, and a heap of malloc's that the program's lines change.
+const nativeHeap = `
+import linecache, sys, types
+from memdiag import _native
+
+extension = {"heap": 0}
+exec(compile("def malloc(size):\n    global heap\n    heap += size", "/x/site-packages/extension.py", "exec"), extension)
+malloc = extension["malloc"]
+agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False, own=types.SimpleNamespace(bytes=0))
+
+def figures():
+    return extension["heap"], 0, 0
+
+def step(leak):
+    malloc(9 << 20)
+    malloc(leak)
+    malloc(-9 << 20)
+
+def half():
+    malloc(80_000)
+    malloc(-40_000)
+
+def two():
+    malloc(50_000)
+    malloc(70_000)
+
+def halves():
+    malloc(60_000)
+    malloc(60_000)
+    malloc(-60_000)
+
+def still():
+    malloc(1000)
+    malloc(-1000)
+
+def search(body, *args, rounds=1200):
+    watch = _native.Native(agent, figures)
+    watch.open()
+    for _ in range(rounds):
+        body(*args)
+    traced = watch.on
+    watch.end()
+    line = watch.stack and watch.stack[0]
+    print(line and line[0] + ": " + linecache.getline(*line[1:]).strip(), watch.windows(), traced, sys.gettrace())
+
+search(step, 30_000)
+search(half)
+search(two)
+search(halves)
+search(still)
+search(step, 30_000, rounds=3)
+
+watch = _native.Native(agent, figures)
+watch.open()
+step(9)
+watch.rest()
+malloc(1 << 30)
+watch.resume()
+for _ in range(1200):
+    step(30_000)
+watch.end()
+print(watch.stack[0][0], watch.votes[None])
+
+watch = _native.Native(agent, lambda: None)
+watch.open()
+print(watch.on)
+
+agent.elapsed = lambda: -6.0
+search(step, 30_000)
+`
+
+func TestTheLineAtWhichNativeMemoryGrows(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, nativeHeap, `step: malloc(leak) 3 False None
+half: malloc(80_000) 3 False None
+two: malloc(70_000) 3 False None
+None 10 False None
+None 0 True None
+None 0 True None
+step 0
+False
+None 0 False None
+`)
+}
