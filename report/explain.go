@@ -74,7 +74,11 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s %s\n\n**%s.** %s\n\n*In snapshots:* %s\n\n*Fix:* %s.\n\n", level, c.ID, upperFirst(c.Name), c.What, c.Sign, c.Fix)
+		what := c.What
+		if len(causes) == 1 { // of several the table has the names
+			what = fmt.Sprintf("**%s.** %s", upperFirst(c.Name), what)
+		}
+		fmt.Fprintf(&b, "%s %s\n\n%s\n\n*In snapshots:* %s\n\n*Fix:* %s.\n\n", level, c.ID, what, c.Sign, c.Fix)
 		code := language(c.Before + c.After)
 		fmt.Fprintf(&b, "```%s\n%s\n```\n\nbecomes\n\n```%s\n%s\n```\n\n", code, c.Before, code, c.After)
 		if len(c.Workloads) > 0 {

@@ -152,7 +152,7 @@ var allocator = []Cause{
 	},
 	{
 		ID: "unsplit-waste", Name: "large blocks that were not split",
-		What:       "The allocator does not split a large block to save up to 1 MiB. So allocated memory is more than the program requested.",
+		What:       "If less than 1 MiB of a large block would be left over, the allocator does not split it. So allocated memory is more than the program requested.",
 		Sign:       "Allocated memory is well above requested memory. 130 to 450 MiB in total are usual in large training runs.",
 		Fix:        "usually none needed; if there are many blocks just over 1 MiB, allocate them as one",
 		Before:     "rows = [torch.empty(300_000, device='cuda') for _ in range(500)]",
