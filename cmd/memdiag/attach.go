@@ -33,17 +33,17 @@ func newAttachCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "attach PID",
 		GroupID: groupFind,
-		Short:   "record a Python program that runs already, and leave it as it was",
+		Short:   "record a running Python program, and leave it as it was",
 		Long: `Starts the recorder in a running Python process, and writes a run as memdiag record
 does, until the process ends or Ctrl-C. It then leaves the process as it was.
 
-It counts containers and types of objects twice, --census apart, and names those that
-grow, including memory from before the attach. Tensors allocated from then on have
-their allocation stack.
+It counts all containers and types of objects twice, --census apart, and names those
+that grow. Objects from before the attach count too. Tensors have an allocation stack
+only if they are allocated after it.
 
-Python 3.14 and later take the recorder by sys.remote_exec. Older ones, on Linux on
-x86-64, are stopped by ptrace for some milliseconds. Either needs the process's own
-user or root. What containers need: ` + docsAddress + `attach.md`,
+Python 3.14 and later load the recorder by sys.remote_exec. Older ones need Linux on
+x86-64: ptrace stops them for some milliseconds. Either needs the process's own user
+or root. What containers need: ` + docsAddress + `attach.md`,
 		Example: `  memdiag attach 4711
   memdiag attach 4711 --census 5m -o my-run
   memdiag attach "$(pgrep -f train.py)" --watch`,
@@ -63,12 +63,12 @@ user or root. What containers need: ` + docsAddress + `attach.md`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty, or hold a run to --force; by default named by the program and the time")
-	flags.DurationVar(&job.census, "census", time.Minute, "time between the two looks at all objects; 0 for none")
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run: new, empty, or with --force one that holds a run; by default named by the program and the time")
+	flags.DurationVar(&job.census, "census", time.Minute, "time between the two counts of all objects; 0 for none")
 	flags.Var(&job.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
-	flags.Var(&job.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
-	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR when the new one has ended; other files stay")
-	flags.BoolVar(&job.watched, "watch", false, "say meanwhile what leaks, as memdiag watch does")
+	flags.Var(&job.heap, "python-heap", "trace Python's heap by line, which slows Python down; auto traces only while the heap grows")
+	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR once the new one has ended; other files stay")
+	flags.BoolVar(&job.watched, "watch", false, "report leaks while the program runs, as memdiag watch does")
 	watchedBudgets(cmd, &job.budgets)
 	noCommandFlag(cmd, &job.noCommand)
 	completeWords(cmd, "python-heap", job.heap.of)

@@ -28,14 +28,13 @@ func newBenchCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bench",
 		GroupID: groupMore,
-		Short:   "how well memdiag and simpler rules tell the leaks of the built-in workloads",
-		Long: `Runs every built-in workload with several seeds, leaks also repaired,
-and compares what memdiag and simpler rules say with the truth. All rules see the
-same: 11 snapshots of all blocks, and the counters of each step. With --view the same
-programs are seen as other recorders see them, with less known of their memory:
-` + viewHelp() + `As many runs are in memory at a time as there are processors, each of 200 MB at most.
-Seeds are gone through one after the other; an interrupt prints what is known by
-then, unless the result goes to a file.`,
+		Short:   "how well memdiag and simpler rules find the leaks of the built-in workloads",
+		Long: `Runs every built-in workload with several seeds, leaks also repaired, and compares
+the verdicts of memdiag and of simpler rules with the truth. All rules get the same
+11 snapshots of all blocks, and the counters of each step. --view gives them less,
+as other recorders do:
+` + viewHelp() + `Each processor runs one workload at a time, of at most 200 MB. An interrupt prints
+the results so far, unless they go to a file.`,
 		Example: `  memdiag bench
   memdiag bench --seeds 1 --workload L03,D04
   memdiag bench --seeds 1 --view all

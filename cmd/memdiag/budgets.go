@@ -27,7 +27,7 @@ func watchedBudgets(cmd *cobra.Command, b *budgetFlags) {
 	b.flags(cmd, nil)
 	for _, m := range budget.Meters() {
 		f := cmd.Flags().Lookup("max-" + string(m))
-		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, say if", 1)
+		f.Usage = strings.Replace(f.Usage, "fail if", "with --watch, report if", 1)
 	}
 }
 

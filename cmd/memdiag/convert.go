@@ -17,10 +17,10 @@ func newConvertCommand(env *environment) *cobra.Command {
 		Use:     "convert SNAPSHOT -o FILE",
 		GroupID: groupMore,
 		Short:   "write a snapshot in another format",
-		Long: `Reads a snapshot of any format and writes it in the one that FILE's ending names:
-.memdiag (ours) and .json hold all that memdiag judges by, .pb.gz (pprof) and
-.folded (folded stacks) live memory by stack. Of PyTorch's event history all of
-them lose the events, but hold their number and the blocks' births.`,
+		Long: `Reads a snapshot of any format and writes it in the format of FILE's ending:
+.memdiag and .json hold all that memdiag judges by; .pb.gz (pprof) and .folded
+(folded stacks) hold live memory by stack. PyTorch's event history is lost, but
+for the number of events and the step in which each block was allocated.`,
 		Example: `  memdiag convert dump_snapshot.pickle -o snapshot_50.memdiag
   memdiag convert snapshot_50 -o live.pb.gz   # for go tool pprof`,
 		Args:              takes(1, 1, "snapshot"),

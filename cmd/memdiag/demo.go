@@ -21,8 +21,8 @@ func newDemoCommand(env *environment) *cobra.Command {
 		GroupID: groupFind,
 		Short:   "train a small detector that leaks, and find the leak",
 		Long: `Trains a small feature-pyramid detector for 100 steps. Its forward pass retains
-what it computes; demo records the run, names the line, draws the growth, and
-writes all of it as one page, report.html.`,
+its outputs. demo records the run, names the line that leaks, draws the growth,
+and writes one page, report.html.`,
 		Example: `  memdiag demo
   memdiag demo --fixed`,
 		Args: takes(0, 0, "arguments"),

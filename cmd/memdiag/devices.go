@@ -20,10 +20,10 @@ func newDevicesCommand(env *environment) *cobra.Command {
 		Use:     "devices",
 		GroupID: groupMore,
 		Short:   "list the devices that record can train on",
-		Long: `Lists what record --backend can train on: the processor, and what the Vulkan
-drivers of this machine offer, first the one that --backend gpu takes, unless
-MEMDIAG_GPU in the environment names another by a part of its name, or by its
-place among them, from 0. A device that cannot be used says why.`,
+		Long: `Lists the devices that record --backend can train on: the processor, and the
+devices of this machine's Vulkan drivers. --backend gpu takes the first of these.
+MEMDIAG_GPU chooses another, by a part of its name or by its number from 0. For a
+device that cannot be used the list says why.`,
 		Example: `  memdiag devices
   MEMDIAG_GPU=llvmpipe memdiag record --workload L30 --backend gpu`,
 		Args: takes(0, 0, "arguments"),

@@ -64,11 +64,11 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
-	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or for a run by the clock the time such as 720h, up to which growth matters: what takes less than a thousandth of the device by then is no leak")
-	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "instead of --horizon, the slowest leak that counts, such as 1KiB/step or 1KiB/second")
-	flags.Var((*size)(&o.DeviceMemory), "device-memory", "memory of each GPU, such as 80GiB, for forecasts: PyTorch's snapshots lack it")
-	flags.Var((*boundsFlag)(&o.Bounds), "bound", "declare what may fill up to a size, `WHERE=SIZE`: 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
-	flags.StringVar(&o.against, "against", "", "a known-good `RUN`: what grows as fast there is no leak, even if lines have moved")
+	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or in a run without steps the time such as 720h, by which a leak must fill a thousandth of the device to count")
+	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "the slowest leak that counts, such as 1KiB/step or 1KiB/second; in place of --horizon")
+	flags.Var((*size)(&o.DeviceMemory), "device-memory", "memory of each GPU, such as 80GiB, for forecasts; PyTorch's snapshots lack it")
+	flags.Var((*boundsFlag)(&o.Bounds), "bound", "`WHERE=SIZE`: WHERE may grow up to SIZE, such as 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")
+	flags.StringVar(&o.against, "against", "", "a known-good `RUN`: growth that it has too is no leak, even if lines have moved")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("horizon") && flags.Changed("min-rate") {
 			return usagef(cmd, "--horizon and --min-rate exclude each other")

@@ -27,22 +27,23 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		Use:     "doctor [flags] -- COMMAND [ARGUMENT …] | doctor RUN [-- COMMAND …]",
 		GroupID: groupFind,
 		Short:   "prove by experiment why a Python program leaks",
-		Long: `Records a command. If it leaks, doctor runs it again for each likely cause, with one thing
-changed between steps, such as a list cut to its newest items. The cause is proven if the
-growth is gone. The change is safe if all losses are equal to the last bit. At the end the
-command runs once more unchanged. The command's files do not change, but each run repeats
-what the command itself writes. More: ` + docsAddress + `doctor.md
+		Long: `Records a command. If it leaks, doctor runs it again for each likely cause, and changes one
+thing between steps, such as cutting a list to its newest items. If the growth is gone, the
+cause is proven. If all losses are the same to the last bit, the change is safe. At the end
+the command runs once more unchanged. doctor changes no files, but each run writes what the
+command itself writes. More: ` + docsAddress + `doctor.md
 
 With --patch it prints a patch of the likely line, runs a copy of the program with it, and
-compares leak, losses, output, step time and peak with the run before.
+compares leak, losses, output, step time and peak with the unchanged run.
 
 An undecided run is made longer if the command has {steps}. If no line is known, doctor
 switches parts off: loader workers, hooks, torch.compile, autocast, and what --switch names.
 
-With a recorded RUN it says what it would try, and tries it with --again. With a RUN and a
-command that has your fix, it runs the command and says whether the fix worked. The exit
-code is 0 if there is no leak or the fix worked, 1 if there is a leak, proven or not, and 4
-if only a longer run can tell.`,
+With a recorded RUN it lists what it would try; --again tries it. With a RUN and a command
+that has your fix, it runs the command and says whether the fix worked.
+
+The exit code is 0 without a leak or if the fix worked, 1 with a leak, and 4 if only a
+longer run can tell.`,
 		Example: `  memdiag doctor --patch -- python train.py --steps 200
   memdiag doctor my-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,9 +128,9 @@ if only a longer run can tell.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&patch, "patch", false, "print a patch of the likely line, and try it in a copy of the program; no file of yours is changed")
-	flags.Int64Var(&l.steps, "steps", 200, "steps of the first run, if the command has {steps} in their place; an undecided run is made longer")
-	flags.StringArrayVar(&switches, "switch", nil, "`ARGUMENTS` of the command that take a part of it away, such as '--num-workers 0', to try if no line is known; may be repeated")
-	flags.BoolVar(&again, "again", false, "run a recorded run's command again, here, to try what it may be")
+	flags.Int64Var(&l.steps, "steps", 200, "steps of the first run, if the command has {steps}; an undecided run is made longer")
+	flags.StringArrayVar(&switches, "switch", nil, "`ARGUMENTS` that switch a part of the program off, such as '--num-workers 0', to try if no line is known; may be repeated")
+	flags.BoolVar(&again, "again", false, "run the command of a recorded run again, here, to test its likely causes")
 	l.flags(cmd, &format)
 	env.knownFlag(cmd)
 	return cmd

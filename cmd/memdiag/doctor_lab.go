@@ -49,9 +49,9 @@ func (l *lab) flags(cmd *cobra.Command, format *choice) {
 	flags := cmd.Flags()
 	flags.Var(format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)
-	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs, which must be new or empty; by default named by what is run and the time")
+	flags.StringVarP(&l.out, "out", "o", "", "`DIR` of the runs: new or empty; by default named by what is run and the time")
 	flags.Var(&l.every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen")
-	flags.Var(&l.heap, "python-heap", "whether Python's heap is traced by line, which slows Python down; auto traces only while it grows")
+	flags.Var(&l.heap, "python-heap", "trace Python's heap by line, which slows Python down; auto traces only while the heap grows")
 	completeWords(cmd, "python-heap", l.heap.of)
 	noCommandFlag(cmd, &l.noCommand)
 }

@@ -24,13 +24,12 @@ func newFlameCommand(env *environment) *cobra.Command {
 		Use:     "flame [RUN | SNAPSHOT | SNAPSHOT SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "draw memory by stack: of one snapshot, or the growth between two",
-		Long: `Draws a flamegraph: of one snapshot's live memory, or of the growth from the
-first snapshot to the last, or its rate. The SVG opens in any browser, and is
-zoomed, searched and walked by keyboard without a server. --tree prints the same
-as a tree of calls.
+		Long: `Draws a flamegraph of one snapshot's live memory, of the growth from the first
+snapshot to the last, or of its rate. The SVG opens in any browser; zoom and search
+need no server. --tree prints the same as a tree of calls.
 
-One PyTorch snapshot can be drawn at a moment within its record, with --at. If the
-record has an out-of-memory error, that is the moment, unless --at end.`,
+--at draws one PyTorch snapshot at a moment in its history. If the history has an
+out-of-memory error, that is the default.`,
 		Example: `  memdiag flame snapshot_0 snapshot_50
   memdiag flame my-run --rate
   memdiag flame my-run --tree --focus optimizer
@@ -107,9 +106,9 @@ record has an out-of-memory error, that is the moment, unless --at end.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "flame.svg", "write to `FILE`: .svg, .pb.gz (pprof) or .folded (folded stacks); - for SVG on standard output")
 	at.register(cmd)
-	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run, grey where that may be zero")
+	flags.BoolVar(&rate, "rate", false, "draw bytes per step over the run; grey may be zero")
 	flags.StringVar(&focus, "focus", "", "draw only stacks with a call that matches this `REGEXP`, as \"function (file:line)\"")
-	flags.StringVar(&from, "from", "", "begin stacks at the call that matches this `REGEXP`: what it calls, or with --invert what calls it")
+	flags.StringVar(&from, "from", "", "begin stacks at the call that matches this `REGEXP`: its callees, or with --invert its callers")
 	flags.StringVar(&hide, "hide", "", "leave out calls that match this `REGEXP`")
 	flags.BoolVar(&invert, "invert", false, "draw stacks from the allocating call outwards")
 	flags.BoolVar(&tree, "tree", false, "print a tree of calls, and write no file")

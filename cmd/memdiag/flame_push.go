@@ -27,7 +27,7 @@ type profilePush struct {
 func (p *profilePush) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&p.to, "push", "in place of a file, send what grew to Pyroscope at this `URL`, or to Parca if it ends in /profiles/writeraw; $"+pushVariable+" is the header Authorization")
-	flags.Var(&p.labels, "label", "with --push, a `NAME=VALUE` to find the profile by, beside run, rank and commit; may be repeated")
+	flags.Var(&p.labels, "label", "with --push, a label `NAME=VALUE`, in addition to run, rank and commit; may be repeated")
 	for _, other := range []string{"output", "tree", "rate", "invert"} {
 		cmd.MarkFlagsMutuallyExclusive("push", other)
 	}

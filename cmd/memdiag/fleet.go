@@ -30,10 +30,10 @@ func newFleetCommand(env *environment) *cobra.Command {
 		Use:     "fleet COMMAND",
 		GroupID: groupFind,
 		Short:   "many runs: which leaks there are, since when, on which ranks, at what cost",
-		Long: `A fleet is a folder of Parquet files with what memdiag found in many runs. Runs
-are added once or again; no server is needed. DuckDB and ClickHouse read the same
-files. When one machine is too small, init and push copy a fleet to a ClickHouse
-server or cluster. There --fleet or --from asks, and --fleet adds runs.
+		Long: `A fleet is a folder of Parquet files with the leaks of many runs. It needs no
+server; DuckDB and ClickHouse read the same files. A run that is added again
+replaces its earlier results. If one machine is too small, init and push copy a
+fleet to a ClickHouse server or cluster; --fleet takes its address.
 
 The tables: ` + docsAddress + `fleet-tables.md
 Queries: ` + docsAddress + `queries.md`,
@@ -149,7 +149,7 @@ func newFleetLeaksCommand(f *fleetFolder) *cobra.Command {
 	var commit string
 	cmd := &cobra.Command{
 		Use:   "leaks",
-		Short: "the leaks of all runs, by fingerprint, with what they cost",
+		Short: "the leaks of all runs, by fingerprint, with their cost",
 		Long: `Lists leaks by the gate's fingerprint, which survives moved lines: in how many runs
 and ranks, when and at which commit first seen, how fast a rank leaks by second, what
 leaked in all, and what it cost. The cost is what was held over time, and the GPU
@@ -233,7 +233,7 @@ func newFleetRanksCommand(f *fleetFolder) *cobra.Command {
 	var format choice
 	cmd := &cobra.Command{
 		Use:   "ranks RUN",
-		Short: "the ranks of a run whose memory grows unlike their peers', and what they share",
+		Short: "ranks whose memory grows unlike that of their peers, and what they share",
 		Long: `Compares how memory grows on each rank with the median of all, in units of the
 median absolute deviation, and names the smallest group that explains the unlike
 ones: one rank, a data-parallel replica, a host, a pipeline stage, or all. Stages and

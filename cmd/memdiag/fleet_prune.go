@@ -18,7 +18,7 @@ func newFleetPruneCommand(f *fleetFolder) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "prune --keep AGE",
-		Short: "say what is older than an age, and with --yes delete it",
+		Short: "list runs older than an age, and with --yes delete them",
 		Long: `Lists the days that are older, with their runs and sizes. Nothing is deleted without
 --yes. A run's age counts from its beginning.
 

@@ -147,7 +147,7 @@ func newFleetPushCommand(f *fleetFolder) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "push --to URL",
-		Short: "copy to a ClickHouse server what its tables lack of the fleet",
+		Short: "copy the runs that a ClickHouse server lacks to it",
 		Long: `Inserts the runs of the fleet's folder that the server does not have, or has an earlier
 state of. A run counts when all of it is there: what a push that was cut off left
 counts nowhere, and the next push sends that run again. Nothing counts twice.

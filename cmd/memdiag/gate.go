@@ -23,13 +23,13 @@ func newGateCommand(env *environment) *cobra.Command {
 		Use:     "gate [flags] [RUN | SNAPSHOT SNAPSHOT SNAPSHOT …] | gate [flags] -- COMMAND [ARGUMENT …]",
 		GroupID: groupFind,
 		Short:   "for CI: exit 1 if the run leaks, 0 if not, 4 if it cannot tell",
-		Long: `Judges a run of three or more snapshots and says in one sentence why it passes
-or fails. The first interval is warm-up: growth in it alone is no leak. The exit code
-is 1 on a leak or a broken budget (--max-live and the like), 4 if only a longer run
-can tell, and else 0.
+		Long: `Judges a run of three or more snapshots, and says in one sentence why it passes or
+fails. Growth in the first interval alone is warm-up, and no leak. The exit code is 1
+on a leak or a broken budget (--max-live and the like), 4 if the run is inconclusive,
+and else 0.
 
-With a command after --, or with --workload, it records the run first. A command that
-fails is not judged: the exit code is then 5.`,
+With a command after --, or with --workload, it records the run first. If the command
+fails, the run is not judged, and the exit code is 5.`,
 		Example: `  memdiag gate my-run
   memdiag gate --warmup 20 --max-growth 4KiB/step -- python train.py --steps 200
   memdiag gate --max-peak cuda:0=90% --max-growth "loader worker=64MiB" my-run
@@ -85,11 +85,11 @@ fails is not judged: the exit code is then 5.`,
 	flags.StringVar(&g.baseline, "baseline", "", "a `FILE` of known leaks, which pass within their bounds until they expire")
 	flags.BoolVar(&g.update, "update-baseline", false, "add current leaks to the baseline, and remove fixed ones")
 	flags.BoolVar(&g.strict, "strict", false, "fail on known leaks of libraries too, which otherwise pass")
-	flags.Var(&g.inconclusive, "inconclusive", "the result of an inconclusive run: pass (exit 0) or fail (exit 1), instead of exit 4")
+	flags.Var(&g.inconclusive, "inconclusive", "how an inconclusive run ends: pass (exit 0) or fail (exit 1), in place of exit 4")
 	completeWords(cmd, "inconclusive", g.inconclusive.of)
-	flags.Int64Var(&g.Slice.Warmup, "warmup", 0, "leave out what was recorded before this many `STEPS`")
-	flags.StringVar(&g.Slice.Phase, "phase", "", "judge one `PHASE` alone, such as train or eval, by its own marks")
-	flags.StringVar(&g.Slice.Device, "device", "", "judge one `DEVICE` alone, such as cuda:0, or all of a kind, such as cuda")
+	flags.Int64Var(&g.Slice.Warmup, "warmup", 0, "leave out snapshots before this many `STEPS`")
+	flags.StringVar(&g.Slice.Phase, "phase", "", "judge the snapshots of one `PHASE` alone, such as train or eval")
+	flags.StringVar(&g.Slice.Device, "device", "", "judge one `DEVICE` alone, such as cuda:0, or all of a kind: cuda")
 	env.rankFlag(cmd)
 	env.symbolsFlag(cmd)
 	flags.Lookup("rank").Usage = "judge one rank of a run of several; by default each is judged"

@@ -29,7 +29,7 @@ func (f *gateFiles) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.sarif, "sarif", "", "write it to `FILE` as SARIF 2.1.0, for code scanning")
 	flags.StringVar(&f.markdown, "markdown", "", "append it to `FILE` as Markdown, such as $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&f.gitlab, "codequality", "", "write it to `FILE` as GitLab's code quality report")
-	flags.Var(&f.annotations, "annotations", "annotate the leaking lines: in GitHub's log, or by gl-code-quality-report.json, which GitLab takes as the artifact codequality")
+	flags.Var(&f.annotations, "annotations", "annotate the leaking lines: in GitHub's log, or in gl-code-quality-report.json, GitLab's artifact codequality")
 	completeWords(cmd, "annotations", f.annotations.of)
 }
 

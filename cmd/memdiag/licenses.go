@@ -16,9 +16,9 @@ func newLicensesCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:     "licenses",
 		GroupID: groupMore,
-		Short:   "print the licences of memdiag and of all that its binary contains",
-		Long: `Prints the licences of memdiag, of the Go modules in its binary, of Go itself, and
-of what it writes into pages and trains on, each text once.`,
+		Short:   "print the licences of memdiag and of all code in its binary",
+		Long: `Prints the licences of memdiag, of the Go modules in its binary, of Go, of the
+code in its pages, and of the data that it trains on. Each text is printed once.`,
 		Example: `  memdiag licenses`,
 		Args:    takes(0, 0, "arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -19,12 +19,12 @@ func newLintCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "lint RUN",
 		GroupID: groupFind,
-		Short:   "lines of a recorded Python program that look like a leak's cause, with what was measured there",
-		Long: `Parses the program's own files on the recorded stacks with Python's ast, without running them,
-and lists lines that look like a known cause: a loss kept with its graph, a list that only
-grows, a hook without a handle, a cache on a method, a mutable default. Beside each line stands
-what the run shows there: it grows, it is quiet, or it was not reached. Files are read as they
-are now. The exit code is 1 if a suspicious line grows.`,
+		Short:   "lines of a recorded Python program that look like a leak's cause, with their measured growth",
+		Long: `Parses your files on the recorded stacks with Python's ast, without running them. It lists
+lines that look like a known cause: a loss stored with its graph, a list that only grows, a
+hook without a handle, a cache on a method, a mutable default. For each line it says whether
+memory grows there in the run, or the line was not reached. Files are read as they are now.
+The exit code is 1 if a suspicious line grows.`,
 		Example: `  memdiag lint my-run
   memdiag lint --format json my-run`,
 		Args: takes(1, 1, "run"),

@@ -16,7 +16,7 @@ func newManCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "man",
 		GroupID: groupMore,
-		Short:   "write the manual pages, one a command",
+		Short:   "write a manual page for each command",
 		Long: `Writes a manual page for memdiag and for each of its commands into a folder, as
 man reads them. The pages hold what --help says.`,
 		Example: `  memdiag man -o ~/.local/share/man/man1

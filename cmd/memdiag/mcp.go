@@ -24,8 +24,8 @@ func newMCPCommand(env *environment) *cobra.Command {
 		GroupID: groupMore,
 		Short:   "serve memdiag's commands to a coding agent, by the Model Context Protocol",
 		Long: `Serves record, diff, show, explain, lint, verify and doctor as tools on standard input and
-output. Answers are below 8 kB and end with the next step. All but record and doctor only read;
-these two run a command, and ask first. Files outside of --root are refused.
+output. Answers are below 8 kB and end with the next step. record and doctor run a command, and
+ask first; all others only read files. Files outside --root are refused.
 More: ` + docsAddress + `agents.md`,
 		Example: `  memdiag mcp
   memdiag mcp --root /work/project`,

@@ -25,8 +25,8 @@ func newPlotCommand(env *environment) *cobra.Command {
 		Short:   "draw memory over the steps of a run, with the leak named",
 		Long: `Draws live memory by stack, reserved memory and the device's limit over the steps of
 a run, the slope of a leak with its interval, and when memory runs out if that is near.
-If the process grows and no device does, it draws the process. If only other processes
-grow, it draws all processes by role. Without arguments it takes the run in this folder.`,
+If no device grows, it draws the process that does, or all processes by role. Without
+arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run --stack owners -o growth.svg
   memdiag plot my-run --sheet -o sites.pdf`,
@@ -88,11 +88,11 @@ grow, it draws all processes by role. Without arguments it takes the run in this
 	flagged = judgingFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
-	flags.Var(&stack, "stack", "what the bands are: leaks, the largest sites, owners (what holds a reference), or roles (the processes of the command)")
+	flags.Var(&stack, "stack", "what each band is: leaks, the largest call sites, owners (what holds a reference), or roles (the processes of the command)")
 	completeWords(cmd, "stack", stack.of)
-	flags.BoolVar(&sheet, "sheet", false, "a small plot for each of the sites that change most instead")
-	flags.BoolVar(&ranks, "ranks", false, "a small plot for each rank instead, on one scale")
-	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one that the title is about")
+	flags.BoolVar(&sheet, "sheet", false, "draw a small plot for each of the call sites that change most")
+	flags.BoolVar(&ranks, "ranks", false, "draw a small plot for each rank, on one scale")
+	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one with the most growth")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
 }

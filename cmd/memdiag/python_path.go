@@ -15,7 +15,7 @@ const cacheHint = "the variable XDG_CACHE_HOME can name another folder for the p
 func newPythonPathCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:     "python-path",
-		Short:   "print the folder of memdiag's Python package, with the plugin for pytest",
+		Short:   "print the folder of memdiag's Python package and pytest plugin",
 		GroupID: groupMore,
 		Long: `Prints a folder for PYTHONPATH, in which "from memdiag import mark" and "pytest -p
 memdiag.pytest" find memdiag's Python package. It lies in the user's cache, and is

@@ -36,18 +36,17 @@ func newRecordCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "record [flags] -- COMMAND [ARGUMENT …] | record --workload NAME | record --pprof URL",
 		GroupID: groupFind,
-		Short:   "run a command, or train a built-in workload, and record what its memory does",
+		Short:   "run a command, or train a built-in workload, and record its memory",
 		Long: `Runs a command unchanged and records its memory. Results, output and exit code stay
 the command's own. The result is a run: a folder of snapshots.
 
-Of a Python program memdiag records PyTorch's memory, with the stack that allocated it,
-after each step of an optimizer. It records Python's own heap while that grows, and the
-objects that hold what grew. Of any other command it records the memory of its
-processes. Costs and limits: ` + docsAddress + `recording.md
+In a Python program memdiag records PyTorch's memory and its allocation stacks at steps
+of the optimizer, Python's heap while it grows, and the objects that hold what grew. Of
+any other command it records the memory of its processes. Costs and limits: ` + docsAddress + `recording.md
 
---pprof records the heap profiles that a Go program serves: COMMAND, or without one a
-program that runs already. It ends with the program, or with Ctrl-C. --workload trains
-a built-in workload instead.`,
+--pprof records the heap profiles that a Go program serves: COMMAND, or a running
+program. It ends with the program, or with Ctrl-C. --workload trains a built-in
+workload instead.`,
 		Example: `  memdiag record -- python train.py --lr 1e-3
   memdiag record --every 100 -o my-run -- torchrun --nproc-per-node 2 train.py
   memdiag record --log-to wandb -- python train.py
@@ -244,8 +243,8 @@ type recording struct {
 // outFlags are where the run goes.
 func (job *recording) outFlags(cmd *cobra.Command, byDefault string) {
 	flags := cmd.Flags()
-	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run, which must be new or empty, or hold a run to --force; by default "+byDefault)
-	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR when the new one has ended; other files stay")
+	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run: new, empty, or with --force one that holds a run; by default "+byDefault)
+	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR once the new one has ended; other files stay")
 }
 
 // createRun begins a run in a folder, in the place of a finished one where that is asked for and

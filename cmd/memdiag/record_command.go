@@ -37,7 +37,7 @@ type commandJob struct {
 
 // noCommandFlag lets a command's words be left out of the run.
 func noCommandFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "no-command", false, "leave the command and the URL of --pprof out of the run; secrets are masked in any case")
+	cmd.Flags().BoolVar(to, "no-command", false, "do not store the command or the URL of --pprof in the run; secrets are masked in any case")
 }
 
 // recordCommand runs a command and records it. The exit code is the command's.

@@ -25,12 +25,11 @@ func newReplayCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "replay SNAPSHOT",
 		GroupID: groupLook,
-		Short:   "what other allocator settings would reserve: play a record again",
-		Long: `Plays the record of a PyTorch snapshot through a model of PyTorch's caching
-allocator, under several settings, and says for each how much memory it reserves,
-how much of that is stranded between live blocks, and how often the driver is
-called. First of all it plays the recorded settings, and compares the segments that
-these give with the recorded ones.`,
+		Short:   "what other allocator settings would reserve: replay a snapshot's history",
+		Long: `Replays the history of a PyTorch snapshot through a model of PyTorch's caching
+allocator, under several settings. For each it says how much memory is reserved, how
+much of that is stranded between live blocks, and how often the driver is called. To
+check the model, it first replays the recorded settings, and compares the segments.`,
 		Example: `  memdiag replay dump_snapshot.pickle
   memdiag replay dump_snapshot.pickle --alloc-conf expandable_segments:True --alloc-conf max_split_size_mb:256
   memdiag replay dump_snapshot.pickle --limit 80GiB`,
@@ -76,7 +75,7 @@ these give with the recorded ones.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&confs, "alloc-conf", nil, "settings to replay, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated (default a few usual ones)")
-	flags.Var(&limit, "limit", "what the device may reserve, such as 80GiB (default what failed requests in the record tell, else no limit)")
+	flags.Var(&limit, "limit", "the most that the device may reserve, such as 80GiB (default what failed requests in the record tell, else no limit)")
 	flags.StringVar(&device, "device", "", "the GPU, such as cuda:1 or 1 (default the one with most events)")
 	flags.Var(&format, "format", "format on standard output: text or json")
 	completeWords(cmd, "format", format.of)

@@ -20,13 +20,13 @@ func newReportCommand(env *environment) *cobra.Command {
 		Use:     "report [RUN | SNAPSHOT …]",
 		GroupID: groupLook,
 		Short:   "one HTML page: findings, growth, flamegraph, ranks",
-		Long: `Writes one HTML file that needs neither server nor network:
-the verdict, the findings with stack, holder, cause and fix, the growth over the
-steps, a flamegraph, where the memory is, and what was not recorded. Of one
-snapshot, what holds its memory and what its blocks' births tell.
+		Long: `Writes one HTML file that needs neither server nor network. It has the verdict,
+each leak with stack, holder, cause and fix, the growth over the steps, a
+flamegraph, the memory by device, and what was not recorded. Of one snapshot it
+has what holds the memory, and how old the blocks are.
 
-One PyTorch snapshot can be shown at a moment within its record, with --at. If the
-record has an out-of-memory error, that is the moment, unless --at end.`,
+--at shows one PyTorch snapshot at a moment in its history. If the history has an
+out-of-memory error, that is the default.`,
 		Example: `  memdiag report my-run -o report.html
   memdiag report snapshot_0 snapshot_50 snapshot_100
   memdiag report dump_snapshot.pickle --at peak`,

@@ -22,14 +22,14 @@ func newShowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show SNAPSHOT | show RUN",
 		GroupID: groupLook,
-		Short:   "one snapshot: a first verdict, meters, where the bytes are, fragmentation",
-		Long: `Shows one snapshot, of any format that memdiag reads: a first verdict where the
-file tells when blocks were born, the allocator's meters, the stacks that hold
-most, how old their blocks are, and what pins segments. Of a run, the last.
+		Short:   "one snapshot: a first verdict, memory, call sites, fragmentation",
+		Long: `Shows one snapshot, of any format that memdiag reads; of a run, the last one. It
+prints a first verdict if the file says when blocks were allocated, the allocator's
+memory, the call sites that hold most, the age of their blocks, and the blocks that
+pin segments.
 
-PyTorch records each allocation and free before the snapshot, too. --at takes back
-what happened after a moment, and shows what was live then. A snapshot whose
-record has an out-of-memory error is shown at that moment, unless --at end.`,
+A PyTorch snapshot has a history of allocations and frees. --at shows what was live
+at a moment in it. If the history has an out-of-memory error, that is the default.`,
 		Example: `  memdiag show snapshot_50
   memdiag show my-run
   memdiag show dump_snapshot.pickle --top 20
@@ -91,9 +91,9 @@ record has an out-of-memory error is shown at that moment, unless --at end.`,
 	flags := cmd.Flags()
 	flags.IntVar(&text.Top, "top", 10, "how many stacks to list")
 	at.register(cmd)
-	flags.Var(&by, "by", "what live memory is added up by: call site, operator of PyTorch's, or the path of its modules")
+	flags.Var(&by, "by", "what to add live memory up by: call site, PyTorch operator, or path of modules")
 	completeWords(cmd, "by", by.of)
-	flags.StringVar(&source, "source", "", "in place of call sites, show live memory beside the lines of a source `FILE`; a call of another file counts for the line that leads to it")
+	flags.StringVar(&source, "source", "", "show live memory beside the lines of a source `FILE`, in place of call sites; memory of other files counts for the line that calls them")
 	cmd.MarkFlagsMutuallyExclusive("by", "source")
 	flags.StringVar(&since, "since", "", "with --by operator or module, an earlier snapshot to compare with")
 	flags.Var(&format, "format", "format on standard output: text or json")
@@ -141,7 +141,7 @@ type atFlag struct {
 
 // register lets a command show one snapshot at a moment.
 func (f *atFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "at", "moment within the record of a PyTorch snapshot: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
+	cmd.Flags().Var(f, "at", "moment in a PyTorch snapshot's history: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
 	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
 }
 

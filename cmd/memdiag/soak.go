@@ -42,11 +42,11 @@ func newSoakCommand(env *environment) *cobra.Command {
 		Use:     "soak [flags] -- COMMAND [ARGUMENT …]",
 		GroupID: groupFind,
 		Short:   "run a command again and again, for hours, and judge each cycle",
-		Long: `Runs a command in cycles: each is a restart, recorded and judged as by gate, with the
-budgets that you set. After each it looks at what stays behind in shared memory, and in
-the end at what rises from cycle to cycle. The command finds the number of its cycle in
-MEMDIAG_CYCLE, from 1 on, such as to go on from its checkpoint. The exit code is 1 if a cycle
-leaks, breaks a budget or fails, or if memory stays behind, and 4 if a cycle is undecided.`,
+		Long: `Runs a command again and again. Each cycle is recorded and judged as by gate, with the
+budgets that you set. soak also reports shared memory that a cycle leaves behind, and peaks
+that rise from cycle to cycle. MEMDIAG_CYCLE holds the number of the cycle, from 1 on, so
+that the command can resume from its checkpoint. The exit code is 1 if a cycle leaks, breaks
+a budget, fails or leaves memory behind, and 4 if a cycle is undecided.`,
 		Example: `  memdiag soak --for 8h --max-peak process=12GiB -- python train.py --resume
   memdiag soak --cycles 10 -o soak -- python train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,10 +20,10 @@ func newTimelineCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "timeline SNAPSHOT",
 		GroupID: groupLook,
-		Short:   "draw what filled a GPU's memory: each block from its allocation to its free",
-		Long: `Draws the record of a PyTorch snapshot as one HTML page that needs neither server nor
+		Short:   "draw a GPU's memory over time: each block from its allocation to its free",
+		Long: `Draws the history of a PyTorch snapshot as one HTML page that needs neither server nor
 network. Each block is a band from its allocation to its free. The page shows what was
-live at the peak or at any other moment, by site and by call, with steps and failed
+live at the peak or at any other moment, by call site and by call, with steps and failed
 requests. Select a range to see what was allocated in it.
 
 With -o FILE.json it writes Chrome's trace events, for Perfetto.`,

@@ -25,10 +25,10 @@ func newVerifyCommand(env *environment) *cobra.Command {
 		Short:   "whether a fix worked: 0 fixed, 1 not fixed, 4 if it cannot tell",
 		Long: `Compares the run after a fix with the run before it. Leaks are matched by the
 functions on their stacks, so a fix may move lines. A leak that no longer shows is
-fixed only if the second run would have shown it: the same program, which ended
-well, reached the work that leaked, and ran long enough. Growth of the process
-outside recorded stacks counts as a leak, and a new leak counts as not fixed. Each
-rank is compared with the same rank before, or with --rank.`,
+fixed only if the second run would have shown it: the same program ended well,
+reached the code that leaked, and ran long enough. Growth of the process outside
+recorded stacks counts as a leak. A new leak counts as not fixed. Each rank is
+compared with the same rank of the first run; --rank chooses one.`,
 		Example: `  memdiag verify leaky-run fixed-run`,
 		Args:    takes(2, 2, "runs"),
 		RunE: func(cmd *cobra.Command, args []string) error {

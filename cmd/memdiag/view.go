@@ -33,12 +33,12 @@ func newViewCommand(env *environment) *cobra.Command {
 		GroupID: groupLook,
 		Short:   "pprof's web pages of one snapshot, or of the growth between two",
 		Long: `Serves pprof's flamegraph, graph, top and peek pages of one snapshot's live
-memory, or of the growth between two, to this machine alone and until it is
-interrupted. The URL on standard output holds a random key; without it nothing
-is served. On a terminal it opens a browser.
+memory, or of the growth between two, until it is interrupted. Only this machine
+can open them, with the random key in the URL on standard output. On a terminal
+it opens a browser.
 
-A snapshot may name any file, and so source lines are shown only of files below
-the folders of --source, as they are when view starts.`,
+Source lines are shown only of files below the folders of --source, since a
+snapshot may name any file.`,
 		Example: `  memdiag view snapshot_0 snapshot_50
   memdiag view my-run --no-browser --source .`,
 		ValidArgsFunction: completeRun,
@@ -85,7 +85,7 @@ the folders of --source, as they are when view starts.`,
 	}
 	env.rankFlag(cmd)
 	env.symbolsFlag(cmd)
-	cmd.Flags().StringArrayVar(&folders, "source", nil, "show source lines of files below `DIR`, links resolved; may be given several times; by default of none")
+	cmd.Flags().StringArrayVar(&folders, "source", nil, "show source lines of files below `DIR`, links resolved; may be repeated; by default none")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "never open a browser")
 	return cmd
 }

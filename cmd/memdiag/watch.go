@@ -30,23 +30,23 @@ func newWatchCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "watch [RUN | PID]",
 		GroupID: groupFind,
-		Short:   "follow a run while it is recorded: what leaks, and when memory is full",
+		Short:   "follow a run while it is recorded: its leaks, and when memory is full",
 		Long: `Follows a run that memdiag record writes, until the run has ended or Ctrl-C. Watching
 changes nothing in the run. It may begin at any time, also after the run has ended.
-Several processes may watch one run. PID names a recorded process, or the memdiag
-that records it.
+Several processes may watch one run. PID is a recorded process, or the memdiag
+process that records it.
 
-A line is printed when something changes. Growth is a possible leak at first. It is
-reported as a leak once it has continued for three times as long, in new snapshots. So
-watching all the time makes no more false alarms than one check at the end.
+A line is printed when something changes. Growth is a possible leak at first. It
+becomes a leak once it has continued for three times as long, in new snapshots, so
+that continuous checks give no more false alarms than one check at the end.
 
 Alarms go to a shell command, to the webhook of a chat system, or to Alertmanager.
---stop-on stops the run itself. It sends the signal on which a trainer saves its state,
-waits, and then kills what is left.
+--stop-on stops the run: it sends a signal, on which a trainer can save its state,
+waits, and kills what is left.
 
-The exit code is 1 if a reported leak continues, if the run has ended and leaks by the
-verdict of memdiag diff, if a budget is broken at the end, or if the run was stopped. It
-is 4 if a budget could not be checked, else 0.`,
+The exit code is 1 if a reported leak continues, if the ended run leaks by the verdict
+of memdiag diff, if a budget is broken at the end, or if the run was stopped. It is 4 if
+a budget could not be checked, else 0.`,
 		Example: `  memdiag record -o my-run -- python train.py &
   memdiag watch my-run
   memdiag watch my-run --full
@@ -60,7 +60,7 @@ is 4 if a budget could not be checked, else 0.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return w.run(cmd, strings.Join(args, "")) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&w.full, "full", false, "show the run on the whole terminal: meters, all sites that grow, their stacks")
+	flags.BoolVar(&w.full, "full", false, "show the run on the whole terminal: memory, all call sites that grow, their stacks")
 	flags.DurationVar(&w.every, "interval", time.Second, "time between checks for new snapshots")
 	flags.Var(&w.format, "format", "format on standard output: text, or json (a line an event)")
 	completeWords(cmd, "format", w.format.of)

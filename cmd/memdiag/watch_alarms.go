@@ -26,11 +26,11 @@ type alarms struct {
 func (a *alarms) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&a.command, "on-leak", "", "run this shell `COMMAND` for each leak, with the event as JSON on its standard input")
-	flags.Var(&a.webhook, "webhook", "send each leak and broken budget, and its end, as JSON with a text to this `URL`")
-	flags.Var(&a.alertmanager, "alertmanager", "send each leak and broken budget, and its end, to the Alertmanager at this `URL`")
-	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak; budget, when one is broken; or \"forecast < 30m\", when memory is full within that time; may be repeated")
+	flags.Var(&a.webhook, "webhook", "send each leak and each broken budget, and its end, as JSON to this `URL`")
+	flags.Var(&a.alertmanager, "alertmanager", "send each leak and each broken budget, and its end, to the Alertmanager at this `URL`")
+	flags.Var(&a.stop, "stop-on", "stop the run on this `CONDITION`: leak, budget (one is broken) or \"forecast < 30m\" (memory is full within that time); may be repeated")
 	flags.Var(&a.signal, "stop-signal", "the `SIGNAL` that stops it: TERM, INT, HUP, USR1 or USR2")
-	flags.DurationVar(&a.wait, "stop-wait", 2*time.Minute, "how long to wait for the run to end by itself, before it is killed")
+	flags.DurationVar(&a.wait, "stop-wait", 2*time.Minute, "how long the run may take to end before it is killed")
 	completeWords(cmd, "stop-on", []string{"leak", "budget", "forecast < 30m"})
 	completeWords(cmd, "stop-signal", []string{"TERM", "INT", "HUP", "USR1", "USR2"})
 }

@@ -30,8 +30,8 @@ func (e *exports) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&e.listen, "listen", "", "serve metrics for Prometheus at `ADDRESS`, such as 127.0.0.1:9760; with :9760, to other machines too")
 	flags.DurationVar(&e.lingers, "linger", time.Minute, "how long to serve the last metrics after the run has ended")
-	flags.Var(&e.push, "push", "send metrics to this `URL` each 15 seconds by Prometheus' remote write, such as http://prometheus:9090/api/v1/write; $"+pushVariable+" is the header Authorization")
-	flags.StringVar(&e.textfile, "textfile", "", "write metrics to `FILE`.prom at each look, for node_exporter")
+	flags.Var(&e.push, "push", "send metrics to this `URL` every 15 seconds by Prometheus' remote write, such as http://prometheus:9090/api/v1/write; $"+pushVariable+" is the header Authorization")
+	flags.StringVar(&e.textfile, "textfile", "", "write metrics to `FILE`.prom at each check, for node_exporter")
 	_ = cmd.MarkFlagFilename("textfile", "prom")
 }
 
