@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of rules into docs/verdicts.md anew")
+var update = flag.Bool("update", false, "write the table of rules into docs/rules.md anew")
 
-// TestTheDocsListTheRules holds the table of docs/verdicts.md against the rules.
+// TestTheDocsListTheRules holds the table of docs/rules.md against the rules.
 func TestTheDocsListTheRules(t *testing.T) {
-	page := filepath.Join("..", "..", "docs", "verdicts.md")
+	page := filepath.Join("..", "..", "docs", "rules.md")
 	got, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
