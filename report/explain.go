@@ -62,7 +62,7 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 		level = "##"
 		b.WriteString("# Causes of memory leaks, and their fixes\n\n" +
 			"`memdiag diff` names one of these causes for a finding. `memdiag explain CAUSE` shows an entry in the terminal,\n" +
-			"with commands that show it on a built-in workload. `memdiag explain --format md` writes this page.\n\n" +
+			"with commands that show it on a built-in workload; `memdiag explain` lists the workloads. `memdiag explain --format md` writes this page.\n\n" +
 			"| id | what it is |\n|---|---|\n")
 		for _, c := range causes {
 			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, c.ID, c.Name)
@@ -81,11 +81,8 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 		fmt.Fprintf(&b, "%s %s\n\n%s\n\n*In snapshots:* %s\n\n*Fix:* %s.\n\n", level, c.ID, what, c.Sign, c.Fix)
 		code := language(c.Before + c.After)
 		fmt.Fprintf(&b, "```%s\n%s\n```\n\nbecomes\n\n```%s\n%s\n```\n\n", code, c.Before, code, c.After)
-		if len(c.Workloads) > 0 {
-			if len(causes) == 1 {
-				fmt.Fprintf(&b, "Try it: `%s`. ", strings.Join(tries(c, "memdiag"), "`, then `"))
-			}
-			fmt.Fprintf(&b, "Workloads: %s.\n\n", strings.Join(c.Workloads, ", "))
+		if len(causes) == 1 && len(c.Workloads) > 0 {
+			fmt.Fprintf(&b, "Try it: `%s`. Workloads: %s.\n\n", strings.Join(tries(c, "memdiag"), "`, then `"), strings.Join(c.Workloads, ", "))
 		}
 		fmt.Fprintf(&b, "Reported in %s.\n", strings.Join(c.References, ", "))
 	}
