@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -73,6 +74,15 @@ func TestWatchesSayHowManyTensorsStay(t *testing.T) {
 		t.Errorf("coroutine: %s", r.said)
 	} else if _, err := fmt.Sscan(m[1]+" "+m[2], &awaited, &stay); err != nil || awaited < 20 || 10*max(stay-awaited, awaited-stay) > awaited {
 		t.Errorf("coroutine: %d tensors of %d calls: %v", stay, awaited, err)
+	}
+	snapshots, err := filepath.Glob(filepath.Join(r.dir, "snapshot_*.json"))
+	if err != nil || len(snapshots) == 0 {
+		t.Fatalf("no snapshots: %v", err)
+	}
+	for _, path := range snapshots {
+		if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "_wrapper.py") {
+			t.Errorf("%s: %v; want no frame of memdiag's wrappers", path, err)
+		}
 	}
 	if !regexp.MustCompile(`watch "once": after \d+ calls (about )?2 tensors \(80 B\) stay\n`).MatchString(r.said) {
 		t.Errorf("once: %s", r.said)

@@ -98,7 +98,7 @@ assert json.loads(json.dumps(decision)) == decision and not hasattr(decision, "n
 
 found = memdiag.diff(run + "/snapshot_0", run + "/snapshot_50")
 assert found.findings[0].verdict == "leak" and found.schema_version == 1, found.findings
-assert memdiag.diff(run).summary.startswith("1 leak")
+assert memdiag.diff(run).summary == memdiag.diff(run.encode()).summary and memdiag.diff(run).summary.startswith("1 leak")
 
 for call in lambda: memdiag.diff("there is no such run"), lambda: memdiag.gate("there is no such run"):
     try:

@@ -56,7 +56,7 @@ def gate(run, flags=()):
 
 def named(path):
     """A path that the program takes for no flag."""
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     return os.path.join(".", path) if path.startswith("-") else path
 
 

@@ -1,5 +1,7 @@
 """What sources fill in, and what is written of it."""
 
+from ._watch import WRAPPER
+
 
 class Stacks:
     """Frames and stacks of one snapshot, interned. Stack 0 is "no stack"."""
@@ -13,11 +15,13 @@ class Stacks:
         return self._stack.get(key)
 
     def add(self, key, frames):
-        """Returns the number of the stack of a hashable key; frames() gives it, innermost first."""
+        """Returns the number of the stack of a hashable key; frames() gives it, innermost first. Frames of our wrappers are left out."""
         n = self._stack.get(key)
         if n is None:
             ids = []
             for f in frames():
+                if f[1].endswith(WRAPPER):
+                    continue
                 i = self._frame.get(f)
                 if i is None:
                     i = self._frame[f] = len(self.frames)

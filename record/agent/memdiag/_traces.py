@@ -1,8 +1,10 @@
 """What tracemalloc's traces tell of what was made in a window: by stack, what grew from look to look."""
 
 import os
+import sys
 
 from ._roots import is_programs_file
+from ._watch import WRAPPER
 
 # Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
 # output and the line that called it PyTorch has some nine. More where this share of what grew in a window has no line of the
@@ -17,6 +19,9 @@ SMALL = 512
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
 OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
+
+# The module, as the program imports it once it watches a function.
+WRAPPERS = "memdiag._wrapper"
 
 NONE = (0, 0, 0, 0, 0, {})
 
@@ -45,9 +50,16 @@ def by_stack(traces):
     for domain, size, stack, _ in traces:
         entry = found.get(id(stack))
         if entry is None:
-            entry = found[id(stack)] = stack, [], [], []
+            entry = found[id(stack)] = without_wrappers(stack), [], [], []
         entry[3 if domain else 1 + (size > SMALL)].append(size)
     return found.values()
+
+
+def without_wrappers(stack):
+    """A stack without the frames of functions that stand for watched ones, which are no work of ours."""
+    if WRAPPERS not in sys.modules or not any(f.endswith(WRAPPER) for f, _ in stack):
+        return stack
+    return tuple(f for f in stack if not f[0].endswith(WRAPPER)) or stack
 
 
 def changes(found):
@@ -100,7 +112,8 @@ def programs_line(stack):
 
 
 def shortened(stack):
-    """A stack without what libraries do far below the program's innermost line; as it is where it is not deep."""
+    """A stack without what libraries do far below the program's innermost line; as it is where it is not deep. Wrappers are left out."""
+    stack = without_wrappers(stack)
     if len(stack) <= TORCH_DEPTH:
         return stack
     own = programs_own(stack)

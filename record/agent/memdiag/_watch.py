@@ -5,7 +5,6 @@ in microseconds, or after a call with collections all of them, in milliseconds. 
 the recorder nothing is done.
 """
 
-import functools
 import gc
 import sys
 
@@ -23,10 +22,10 @@ CALLS, AGAIN = 4, 1.6
 OLD = 1 if sys.version_info < (3, 14) else 0
 # What is gone of earlier storages is let go when there are so many times as many.
 MORE = 1.5
-# Flags of a function's code, as inspect has them: its calls end later than they return.
-GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
 # Of calls that overlap without a pause, those of so many are looked at together.
 TOGETHER = 16
+# How the path ends of the file whose functions stand for watched ones. The program may have the package from another folder than the agent.
+WRAPPER = "/memdiag/_wrapper.py"
 # The last calls, whose results the program may still be using.
 RECENT = 2
 
@@ -39,7 +38,7 @@ class watch:
 
     The run then says: watch "collate": after 100 calls 100 tensors (50.0 KiB) stay, held by list `kept` (100 items).
     A call of a coroutine function ends when it has been awaited, one of a generator when that is exhausted or closed. Such
-    calls may overlap: what is made meanwhile by others counts as theirs until it is gone. Watches of one name are one. Calls
+    calls may overlap: what is made meanwhile by others counts as theirs until it is gone. Blocks that overlap on one thread are one call. Watches of one name are one. Calls
     on several threads at once are mixed up. Without the recorder a watch does nothing. Raises TypeError without a name, and nothing else.
     """
 
@@ -49,41 +48,9 @@ class watch:
         self.name = str(name)
 
     def __call__(self, function: "F") -> "F":
-        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        from ._wrapper import wrapper
 
-        def watched(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-
-        async def awaited(*args, **kwargs):
-            with Overlapping(self):
-                return await function(*args, **kwargs)
-
-        def generated(*args, **kwargs):
-            with Overlapping(self):
-                return (yield from function(*args, **kwargs))
-
-        async def generated_later(*args, **kwargs):
-            items = function(*args, **kwargs)
-            with Overlapping(self):
-                try:
-                    coming = items.asend(None)
-                    while True:
-                        try:
-                            item = await coming
-                        except StopAsyncIteration:
-                            return
-                        try:
-                            coming = items.asend((yield item))
-                        except GeneratorExit:
-                            raise
-                        except BaseException as e:  # of the one who takes the items, for the function
-                            coming = items.athrow(e)
-                finally:
-                    await items.aclose()
-
-        kinds = {COROUTINE: awaited, GENERATOR: generated, ASYNC_GENERATOR: generated_later}
-        return functools.wraps(function)(kinds.get(flags & (GENERATOR | COROUTINE | ASYNC_GENERATOR), watched))  # type: ignore[return-value]
+        return wrapper(self, function)  # type: ignore[return-value]
 
     def __enter__(self) -> "watch":
         self._tell("begin")
@@ -265,7 +232,7 @@ class Stays:
             self.held_by = "%s `%s`%s" % (kind, path, " (%d items)" % items if items else "")
 
     def note(self):
-        text = "watch \"%s\": after %d calls %s%s" % (self.name, self.calls, "about " if self.sampled and self.tensors else "", self.stay())
+        text = "watch \"%s\": after %d call%s %s%s" % (self.name, self.calls, "s"[:self.calls > 1], "about " if self.sampled and self.tensors else "", self.stay())
         self.agent.notes.pop(self.noted, None)
         self.agent.note(text)
         self.noted = text
