@@ -67,7 +67,7 @@ func TestCIExamplesRun(t *testing.T) {
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitLeak {
 				t.Errorf("want code %d, got %v: %s", exitLeak, err, said)
 			}
-			if !strings.Contains(string(said), "held by no one.py:step;") {
+			if !strings.Contains(string(said), "held by, no one.py:step;") {
 				t.Errorf("a quoted flag came apart: %s", said)
 			}
 			for _, name := range c.files {

@@ -30,6 +30,7 @@ func TestCausesOfTheWorkloads(t *testing.T) {
 	if heavytest.Race || testing.Short() {
 		t.Skip("every leak is run, which takes long under the race detector")
 	}
+	t.Parallel()
 	runs, err := corpus.Runs(workload.All(), corpus.Plan{Seeds: 1, Views: corpus.Views()[:1]})
 	if err != nil {
 		t.Fatal(err)

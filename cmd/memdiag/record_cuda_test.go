@@ -54,6 +54,7 @@ func TestAScriptThatDoesNotLeakOnAGPURaisesNoAlarm(t *testing.T) {
 
 // TestAnOperatorThatACThreadCallsIsNoError, as autograd's thread calls those of a GPU's backward: no frame of Python's is below it.
 func TestAnOperatorThatACThreadCallsIsNoError(t *testing.T) {
+	t.Parallel()
 	r, _ := recordScript(t, torchPython(t), standIn, "testdata/bottom.py")
 	if r.code != exitFine || r.stdout != "recorded\n" {
 		t.Errorf("exit code %d, printed %q", r.code, r.stdout)

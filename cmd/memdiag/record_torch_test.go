@@ -74,7 +74,7 @@ func scripts(t *testing.T, pattern string) []string {
 func oneOfMany(t *testing.T, path string) {
 	t.Helper()
 	switch filepath.Base(path) {
-	case "leak_metrics.py", "leak_list.py", "clean_exit7.py", "same_overrides.py":
+	case "leak_metrics.py", "leak_list.py", "clean_exit7.py":
 	default:
 		heavytest.Skip(t, "one of many scripts that train with PyTorch")
 	}

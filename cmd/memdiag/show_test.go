@@ -82,6 +82,7 @@ func TestOneSnapshotOfEachWorkload(t *testing.T) {
 	if heavytest.Race || testing.Short() {
 		t.Skip("every workload is run, which takes long under the race detector")
 	}
+	t.Parallel()
 	missed, alarms := []string{"L25", "L31", "L32", "L36"}, []string{"D06"}
 	runs, err := corpus.Runs(workload.All(), corpus.Plan{Seeds: 1, Views: []corpus.View{corpus.Snapshots(3)}})
 	if err != nil {
