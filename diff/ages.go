@@ -124,7 +124,7 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	case b.BirthEvent != nil && live(func(i int) bool { return b.BirthEvent[i] > 0 }):
 		a.Unit, a.To = "event", s.History.Events
 	case b.Count != nil && !live(func(i int) bool { return b.Address[i] != 0 }):
-		a.Why = "the file has totals by stack, not blocks with their births"
+		a.Why = "the file has totals by stack, and no ages of blocks"
 	case s.History.Events > 0 && s.History.First.IsZero():
 		a.Why = "the file records allocations without their times, and not in one order"
 	case s.History.Events > 0:
@@ -150,7 +150,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	events, all := a.births(s, site, &out)
 	known := site.Count - out.Unknown
 	if out.Distinct = len(events); out.Distinct == 0 || known < out.Unknown {
-		out.call(Unborn, Inconclusive, "%d of its %d blocks are older than the recording, so their births are unknown", out.Unknown, site.Count)
+		out.call(Unborn, Inconclusive, "%d of its %d blocks are older than the recording", out.Unknown, site.Count)
 		return out
 	}
 	low, high := float64(a.From), float64(a.To)
@@ -167,7 +167,7 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	}
 	a.judge(&out, events, all, distance)
 	if out.Sampled && out.Verdict != Bounded {
-		out.because("only some steps were recorded, and each stands for several: counts and sizes are estimates")
+		out.because("only some steps were recorded: counts and sizes are estimates")
 	}
 	if out.Verdict == Leak {
 		a.doubt(s, &out)
@@ -238,15 +238,15 @@ func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	}
 	switch {
 	case last <= low+early*length:
-		out.call(AtStart, Bounded, "its blocks were all born in the first %.0f %% of %s: allocated once, and retained", 100*early, a.whole())
+		out.call(AtStart, Bounded, "all of its blocks are from the first %.0f %% of %s: allocated once, and retained", 100*early, a.whole())
 	case first >= low+(1-late)*length:
-		out.call(JustNow, Bounded, "its blocks were all born in the last %.0f %% of %s: temporary, or recreated", 100*late, a.whole())
+		out.call(JustNow, Bounded, "all of its blocks are from the last %.0f %% of %s: temporary, or recreated", 100*late, a.whole())
 	case len(events) >= evenSteps && out.Gap <= widestOf(len(events)) && (out.P >= uneven || distance <= nearlyEven):
-		out.call(Throughout, Leak, "its blocks were born in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are alive", len(events), a.word(), a.whole(), 100*out.Gap)
+		out.call(Throughout, Leak, "its blocks were allocated in %d distinct %ss, evenly over %s (longest gap %.0f %%), and all are live", len(events), a.word(), a.whole(), 100*out.Gap)
 	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
-		out.call(InWindow, Inconclusive, "its blocks were born evenly, but in the last %.0f %% of %s only: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
+		out.call(InWindow, Inconclusive, "its blocks were allocated evenly, but only in the last %.0f %% of %s: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
 	default:
-		out.call(Scattered, Inconclusive, "its blocks were born in %d distinct %ss, the longest gap is %.0f %% of %s: too few or too uneven to decide", len(events), a.word(), 100*out.Gap, a.whole())
+		out.call(Scattered, Inconclusive, "its blocks were allocated in %d distinct %ss, with a gap of %.0f %% of %s: too few or too uneven to decide", len(events), a.word(), 100*out.Gap, a.whole())
 	}
 }
 
@@ -277,10 +277,10 @@ func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	case s.Mark.Epoch == snapshot.NoStep:
 		out.because("epochs are unknown: memory that is released at an epoch's end looks the same")
 	case out.Distinct < manySteps:
-		out.because("%d births are few; record more steps to be sure", out.Distinct)
+		out.because("%d allocations are few; record more steps to be sure", out.Distinct)
 	default:
 		out.Evidence = Strong
-		out.because("a store that has not reached its bound looks the same; take a later snapshot to decide")
+		out.because("a buffer below its bound looks the same; take a later snapshot to decide")
 	}
 }
 

@@ -163,10 +163,7 @@ func (r *Result) among() string {
 	if at >= 0 && strings.HasPrefix(tree.Processes[at].Role, "fork ") {
 		return tree.Processes[at].Role
 	}
-	if before, _, ranked := strings.Cut(role, " of rank "); ranked {
-		role = before // which its rank names
-	}
-	if KindOf(role) == role {
+	if strings.Contains(role, " of rank ") || KindOf(role) == role { // its rank names it, counted from 0
 		return ""
 	}
 	return role

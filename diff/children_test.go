@@ -207,7 +207,8 @@ func TestTheJudgedProcessIsNamedIfItIsOneOfSeveral(t *testing.T) {
 		{"train.py", "train.py", 101, ""}, // below a shell
 		{"train.py", "sh", 100, ""},
 		{"train.py of rank 1", "rank 1", 102, ""},
-		{"train 2", "train 2", 0, ""}, // not known
+		{"train 1 of rank 0", "train 1 of rank 0", 102, ""}, // its rank names it
+		{"train 2", "train 2", 0, ""},                       // not known
 	} {
 		run := program{{stack: "step:31 main:45", every: 1, size: 4096}}.run(100, 10)
 		run.Tree = treeOf(lifetime{"sh", 0, 10, flat}, lifetime{c.system, 0, 10, flat}, lifetime{c.system, 0, 10, flat})

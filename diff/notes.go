@@ -50,7 +50,7 @@ func notes(r *Result) []string {
 		out = append(out, "the two snapshots are equal: compare two different ones")
 	}
 	for _, n := range b.Notes {
-		out = append(out, "last snapshot: "+n)
+		out = append(out, n)
 	}
 	return out
 }

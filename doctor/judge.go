@@ -90,7 +90,7 @@ func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 	case in.Changed == 0 && t.Kind == record.Share:
 		out.Why = "its items are no tensors"
 	case in.Changed == 0 && in.Acts == 1 && len(t.Args) == 0:
-		out.Why = "the program ended right after the change was to begin: run it longer"
+		out.Why = "the program ended soon after the change began: run it longer"
 	case in.Changed == 0 && len(t.Args) == 0:
 		out.Verdict, out.Why = Refuted, "there was nothing to change: "+nothing(t.Kind)
 	case ended != "":
@@ -124,7 +124,7 @@ func nothing(kind record.InterventionKind) string {
 func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	base, there := leak.judged(plain.Result), leak.within(&t.Run)
 	if there == nil {
-		t.Why = "there is no process like " + leak.child().Role + " with the change"
+		t.Why = "with the change there is no process like " + leak.child().Role
 		return
 	}
 	was, is, err := sinceChange(base.Run(), there, t.Run.Intervened.Since)

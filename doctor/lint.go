@@ -67,7 +67,7 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 			continue
 		}
 		if since := sinceRecorded(&r.Run().Info, file); since != "" {
-			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: it %s, so that lines may be others", name, since))
+			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: it %s, so lines may differ", name, since))
 		}
 		files = append(files, *file)
 	}
@@ -101,7 +101,7 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 func sinceRecorded(info *snapshot.Info, file *source.File) string {
 	if was, ok := info.Code.Contents[file.Name]; ok {
 		if was != snapshot.Content(file.Text) {
-			return "was changed since it was recorded"
+			return "was changed since the recording"
 		}
 		return ""
 	}

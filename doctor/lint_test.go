@@ -22,8 +22,8 @@ func TestLintAsksWhetherAFileHasAnotherText(t *testing.T) {
 	}{
 		"the same text":               {snapshot.Content(text), begun.Add(-time.Hour), ""},
 		"the same text, written anew": {snapshot.Content(text), begun.Add(time.Hour), ""},
-		"another text":                {snapshot.Content("kept = ()\n"), begun.Add(time.Hour), "was changed since it was recorded"},
-		"another text that is older":  {snapshot.Content("kept = ()\n"), begun.Add(-time.Hour), "was changed since it was recorded"},
+		"another text":                {snapshot.Content("kept = ()\n"), begun.Add(time.Hour), "was changed since the recording"},
+		"another text that is older":  {snapshot.Content("kept = ()\n"), begun.Add(-time.Hour), "was changed since the recording"},
 		"no text, and newer":          {"", begun.Add(time.Hour), "is newer than the run"},
 		"no text, and older":          {"", begun.Add(-time.Hour), ""},
 	} {

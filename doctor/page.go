@@ -80,7 +80,7 @@ func PageOf(f *Findings, program string) *Page {
 	case f.Leak != nil:
 		p.Confirm = "a leak, by " + string(evidence(f.Leak)) + " evidence"
 		if f.More > 0 {
-			p.Confirm += fmt.Sprintf("; %d more beside it, which memdiag diff %s lists", f.More, f.Plain.Dir)
+			p.Confirm += fmt.Sprintf("; %d more: memdiag diff %s", f.More, f.Plain.Dir)
 		}
 	case f.Plain.Result == nil:
 		p.Confirm = "not decided"
@@ -176,7 +176,7 @@ func (f *Findings) answer() string {
 	case len(f.Tried) == 0 && len(f.Trials) == 0:
 		return "not proven: nothing that memdiag can change in the running program tests it"
 	case len(f.Tried) == 0:
-		return "not proven: nothing was tried"
+		return "not proven: nothing was tried yet"
 	}
 	t := f.Tried[0]
 	switch {
@@ -189,7 +189,7 @@ func (f *Findings) answer() string {
 	case t.Fails:
 		return "not proven: " + t.Why
 	case t.Verdict == Needed:
-		return t.Claim + ", and the program uses it: limit how much it keeps rather than drop it, or declare it with --bound"
+		return t.Claim + ", and the program uses it: limit its size rather than drop it, or declare it with --bound"
 	}
 	return "not proven: " + t.Why
 }
@@ -239,7 +239,7 @@ func (p *Page) Text(w io.Writer) error {
 			verdict = "to try"
 		}
 		line("  "+verdict, t.Claim)
-		line("    Change", fmt.Sprintf("%s, from %s %.4g on", t.Change, t.Unit, t.From))
+		line("    Change", fmt.Sprintf("%s, from %s on", t.Change, begin(t.Unit, t.From)))
 		line("    Result", t.Why)
 	}
 	for _, t := range p.Also {
@@ -312,4 +312,12 @@ func writeDiff(b *strings.Builder, diff string) {
 		}
 		b.WriteString(strings.Join(parts, "\t") + "\n")
 	}
+}
+
+// begin is "step 628", or "0.413 s".
+func begin(unit string, from float64) string {
+	if unit == "second" {
+		return fmt.Sprintf("%.3g s", from)
+	}
+	return fmt.Sprintf("%s %.4g", unit, from)
 }

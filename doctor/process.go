@@ -53,7 +53,7 @@ func (l *Leak) again(r *Run) (*diff.Result, string) {
 			return other.Result, ""
 		}
 	}
-	return nil, "in a second run of the program as it is no process like " + c.Role + " leaks, so the change proves nothing"
+	return nil, "in a second unchanged run no process like " + c.Role + " leaks, so the change proves nothing"
 }
 
 // Choose sets what became of a change in the process that counts: of a child's one like it, of a rank's that rank's. Of

@@ -113,20 +113,20 @@ func withItems(t Trial, h *snapshot.Holder) (Trial, bool) {
 		return t, false
 	}
 	t.Kind = record.Share
-	t.Change = fmt.Sprintf("after each step %#q has one tensor in the place of all older ones like it, and keeps its length", t.Path)
+	t.Change = fmt.Sprintf("after each step one tensor in %#q replaces all older ones like it; its length stays", t.Path)
 	return t, true
 }
 
 func (p *planner) collect() {
-	p.add(record.Collect, "", "garbage waits for Python's collector of cycles", "the collector runs after each step")
+	p.add(record.Collect, "", "garbage waits for Python's garbage collector", "the collector runs after each step")
 }
 
 func (p *planner) detach(h *snapshot.Holder) {
-	p.add(record.Detach, h.Path, fmt.Sprintf("%#q keeps autograd's graph", h.Path), fmt.Sprintf("tensors in %#q are detached after each step", h.Path))
+	p.add(record.Detach, h.Path, fmt.Sprintf("%#q holds autograd's graph", h.Path), fmt.Sprintf("tensors in %#q are detached after each step", h.Path))
 }
 
 func (p *planner) unhook(h *snapshot.Holder) {
-	p.add(record.Unhook, h.Path, fmt.Sprintf("hooks gather in %#q", h.Path), fmt.Sprintf("hooks that come to %#q after warm-up are removed", h.Path))
+	p.add(record.Unhook, h.Path, fmt.Sprintf("hooks accumulate in %#q", h.Path), fmt.Sprintf("hooks added to %#q after warm-up are removed", h.Path))
 }
 
 // forHolder adds what tests whether the holder has the memory.
@@ -136,9 +136,9 @@ func (p *planner) forHolder(h *snapshot.Holder) {
 	case hookNames.MatchString(h.Path):
 		p.unhook(h)
 	case slices.Contains(containerKinds, h.Kind) || h.Items > 0 && h.Kind == "graph":
-		p.add(record.Cap, h.Path, fmt.Sprintf("%#q holds it", h.Path), fmt.Sprintf("after each step %#q keeps its newest items, as many as it had after warm-up", h.Path))
+		p.add(record.Cap, h.Path, fmt.Sprintf("%#q holds it", h.Path), fmt.Sprintf("after each step %#q is cut to its newest items, as many as it had after warm-up", h.Path))
 	case h.Kind == "chain":
-		p.add(record.Cut, h.Path, fmt.Sprintf("the objects of %#q keep each other", h.Path), fmt.Sprintf("after each step the chain %#q is cut to the length that it had after warm-up", h.Path))
+		p.add(record.Cut, h.Path, fmt.Sprintf("the objects of %#q hold each other", h.Path), fmt.Sprintf("after each step the chain %#q is cut to the length that it had after warm-up", h.Path))
 	case h.Kind == snapshot.Nodes || h.Kind == "graph" || strings.HasPrefix(h.Kind, "variable"):
 		p.detach(h)
 	}

@@ -28,7 +28,7 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 			return why
 		}
 		if c := checkOf(baseline.Verify(base, grown), leak.Finding); c != nil && c.Answer != baseline.Remains && c.After.Value < stays*c.Before.Value {
-			return "a second run of the program as it is grows less, too, so the change proves nothing: " + report.CheckText(c)
+			return "a second unchanged run grows less, too, so the change proves nothing: " + report.CheckText(c)
 		}
 	}
 	if was, is := stepsOf(plain.Result), stepsOf(changed); fewer(is, was, second, stepsOf) {
@@ -89,10 +89,10 @@ func insane(before, after *snapshot.Losses) string {
 	for _, of := range [][2][]snapshot.Loss{{before.Marked, after.Marked}, {before.Backward, after.Backward}} {
 		was, is := of[0], of[1]
 		if at := notFinite(is); at >= 0 && notFinite(was) < 0 {
-			return fmt.Sprintf("its losses are no numbers with the change, from step %d on: %v", is[at].Step, is[at].Value)
+			return fmt.Sprintf("with the change its losses are not finite from step %d on: %v", is[at].Step, is[at].Value)
 		}
 		if still(is) && !still(was) {
-			return fmt.Sprintf("its losses stand still with the change, at %v, and move without", is[0].Value)
+			return fmt.Sprintf("with the change its losses stay at %v; without it they change", is[0].Value)
 		}
 	}
 	return ""

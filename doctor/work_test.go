@@ -70,10 +70,10 @@ func TestACauseIsProvenOnlyByAProgramThatDoesItsWork(t *testing.T) {
 			for i := range *losses(r) {
 				(*losses(r))[i].Value = 1
 			}
-		}), nil, Open, "stand still with the change, at 1"},
+		}), nil, Open, "with the change its losses stay at 1"},
 		{"the line ran less often", cut(func(r *Run) { r.Result.Run().Info.Code = watched(10) }), nil, Open, "25 % as often"},
 		{"it grows elsewhere", moved(t, 30), nil, Open, "something else grows with the change: +1.00 KiB/step at train.py:30"},
-		{"the second run grows no more", cut(func(*Run) {}), cut(func(*Run) {}), Open, "a second run of the program as it is grows less, too"},
+		{"the second run grows no more", cut(func(*Run) {}), cut(func(*Run) {}), Open, "a second unchanged run grows less, too"},
 		{"it fails", cut(func(r *Run) { r.ExitCode = 1 }), nil, Needed, "ends with code 1"},
 	} {
 		was := plain()

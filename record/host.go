@@ -329,7 +329,7 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep, Time: now.UTC().Truncate(time.Microsecond)},
 		Rank: snapshot.NoRank, Producer: "memdiag record", Stacks: stacks,
-		Notes: []string{"no agent runs in this process: its memory is known by kind, not by allocation site"},
+		Notes: []string{"no agent runs in this process: its memory is known by kind, not by call site"},
 	}
 	type site struct{ program, kind string }
 	held := make(map[site]snapshot.Bytes)

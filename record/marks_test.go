@@ -72,13 +72,13 @@ counted(30, 0, 1)
 counted(100, 99, 199)
 counted(30, 1000)
 `, `[1, 2, 2, 40] []
-[0, 50, 100, 101, 151, 201, 202] ['mark: step 0 comes after step 100: steps count on from there']
-[1, 5, 6, 7] ['mark: step -1 comes after step 0: steps count on from there']
+[0, 50, 100, 101, 151, 201, 202] ['mark: step 0 after step 100: steps do not go back, and are counted on from there']
+[1, 5, 6, 7] ['mark: step -1 after step 0: steps do not go back, and are counted on from there']
 dropped
 [0, 1] []
 [1, 2] []
-[31, 32] ['mark: step 0 comes after step 30: steps count on from there']
-[101, 201] ['mark: step 99 comes after step 100: steps count on from there']
+[31, 32] ['mark: step 0 after step 30: steps do not go back, and are counted on from there']
+[101, 201] ['mark: step 99 after step 100: steps do not go back, and are counted on from there']
 [1000] []
 `)
 }

@@ -153,7 +153,7 @@ func (p *profiler) poll(ctx context.Context, attached bool) {
 func (p *profiler) fetch(ctx context.Context) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: no request can be made of it", p.shown)
+		return nil, fmt.Errorf("%s: not a valid URL", p.shown)
 	}
 	response, err := p.client.Do(request)
 	if failed, ok := errors.AsType[*url.Error](err); ok {

@@ -103,7 +103,7 @@ func newWitness() *witness {
 	return w
 }
 
-var errNoAnswer = errors.New("the witness of signals does not answer")
+var errNoAnswer = errors.New("the process that watches signals does not answer")
 
 func (w *witness) answer() (byte, error) {
 	select {

@@ -88,7 +88,7 @@ const maxPoints = 1500
 func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	s := r.Series
 	if s == nil || len(s.Marks) == 0 || len(s.Devices) == 0 {
-		return nil, errors.New("nothing to plot: the run has no marks with a device")
+		return nil, errors.New("nothing to plot: no snapshot of the run has a device")
 	}
 	device, err := chosenDevice(r, o.Device)
 	if err != nil {
@@ -99,7 +99,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		unit = diff.Batch
 	}
 	if n := len(s.Meters[device]); n != len(s.Marks) {
-		return nil, fmt.Errorf("nothing to plot: the run has meters of %s at %d of its %d marks", deviceName(s.Devices[device]), n, len(s.Marks))
+		return nil, fmt.Errorf("nothing to plot: memory of %s is known at %d of %d points only", deviceName(s.Devices[device]), n, len(s.Marks))
 	}
 	x, meters := s.Metered(device)
 	keep := thinned(meters, marks)

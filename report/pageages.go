@@ -96,7 +96,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 		v.From, v.To = "start of the record", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
 	}
 	if a.unknown.Blocks > 0 {
-		v.Unknown = fmt.Sprintf("%s in %s were born before the record, or unseen", a.unknown.Bytes, count(a.unknown.Blocks, "block"))
+		v.Unknown = fmt.Sprintf("%s in %s are older than the history, or were not recorded", a.unknown.Bytes, count(a.unknown.Blocks, "block"))
 	}
 	if a.guessed() {
 		v.Unseen = "Hatched is " + unseenText(run)
@@ -132,7 +132,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 	if a.unit == "time" {
 		each = duration(time.Duration(stretch) * time.Microsecond)
 	}
-	v.Caption = fmt.Sprintf("Live bytes at the end by when their blocks were born: columns of %s, the highest %s", each, most)
+	v.Caption = fmt.Sprintf("Live bytes at the end by the age of their blocks: columns of %s, the highest %s", each, most)
 	if top < most {
 		v.Caption += fmt.Sprintf("; those above %s are cut", top)
 	}

@@ -58,12 +58,12 @@ func TestBirthsThatNobodySawAreDrawnAsDoubt(t *testing.T) {
 			t.Errorf("column %d, of steps %d to %d, is %+v: want all of about one height, hatched from step 40 on", i, 5*i, 5*i+4, c)
 		}
 	}
-	if !strings.Contains(v.Unseen, "between the snapshots on both sides") {
+	if !strings.Contains(v.Unseen, "between the snapshots around them") {
 		t.Errorf("the page says %q", v.Unseen)
 	}
 	for name, o := range map[string]TextOptions{"with its run": {Run: series}, "alone": {}} {
 		text := strings.Join(strings.Fields(string(rendered(t, func(b *bytes.Buffer) error { return Show(b, last, o) }))), " ")
-		for _, want := range []string{"steps 0 to 49 50 50.0 KiB █████████████████▒▒▒", "steps 150 to 200 50 50.0 KiB █████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒", "▒ estimated: not every step was watched"} {
+		for _, want := range []string{"steps 0 to 49 50 50.0 KiB █████████████████▒▒▒", "steps 150 to 200 50 50.0 KiB █████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒", "▒ estimated: not every step was recorded"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s the text lacks %q:\n%s", name, want, text)
 			}

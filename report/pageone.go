@@ -13,14 +13,14 @@ import (
 func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	v := &view{
 		One: true, Name: nameOf(about), Version: brief(about.Version),
-		Missing: missing(s, "", s.Notes, "how memory grew: that takes two snapshots; a verdict takes five or more, or three where births are recorded"),
+		Missing: missing(s, "", s.Notes, "how memory grew: that takes two snapshots; a verdict takes five or more, or three if the steps of allocations are recorded"),
 	}
 	sites := s.Sites()
 	var live diff.Tally
 	for i := range sites {
 		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes})
 	}
-	held := fmt.Sprintf("%s live%s at %s", live.Bytes, strings.ReplaceAll(inBlocks(live.Blocks, s.Blocks.Uncounted()), noBreak, " "), count(int64(len(sites)), "site"))
+	held := fmt.Sprintf("%s live%s at %s", live.Bytes, strings.ReplaceAll(inBlocks(live.Blocks, s.Blocks.Uncounted()), noBreak, " "), count(int64(len(sites)), "call site"))
 	v.Lead = fmt.Sprintf("One snapshot: %s; %s; recorded by %s.", held, markText(s), producer(s))
 	for _, d := range s.Devices {
 		if !unused(d.Meters) {
@@ -86,9 +86,9 @@ func (v *view) judgeOne(s *snapshot.Snapshot, held string, a *diff.Ages) leakSit
 		v.State, v.Title = "inconclusive", lookLike(windows, "may be a leak", "may be leaks")+place(a.Findings[0].Rows[0], a.Findings[0].Headline)
 	default:
 		if about := noSuspect(s, a); about != nothing {
-			v.State, v.Title, v.NoFindings = "inconclusive", held, "By when live blocks were born one "+strings.ReplaceAll(about, noBreak, " ")+"."
+			v.State, v.Title, v.NoFindings = "inconclusive", held, "By the age of its blocks one "+strings.ReplaceAll(about, noBreak, " ")+"."
 		} else {
-			v.NoFindings = "By when live blocks were born, " + about + "."
+			v.NoFindings = "By the age of its blocks, " + about + "."
 		}
 	}
 	return leaks
@@ -138,6 +138,6 @@ func (v *view) largest(s *snapshot.Snapshot, sites []snapshot.Site, live snapsho
 		rest += sites[i].Bytes
 	}
 	if n := len(sites) - shown; n > 0 {
-		v.SitesMore = count(int64(n), "more site") + " hold " + rest.String()
+		v.SitesMore = count(int64(n), "more call site") + " hold " + rest.String()
 	}
 }

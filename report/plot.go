@@ -68,7 +68,7 @@ func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	switch o.Stack {
 	case StackRoles:
 		if c = newTreeChart(r, o, maxPoints); c == nil {
-			err = errors.New("nothing to plot: the run has no second process of a size that matters")
+			err = errors.New("nothing to plot: the run has no second process that is large enough")
 		}
 	case StackLeaks, "":
 		if o.Device == "" && aboutOthers(r) {

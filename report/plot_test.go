@@ -270,7 +270,7 @@ func TestPlotRefusesWhatItCannotDraw(t *testing.T) {
 			r := pyramidResult(t)
 			r.Series.Meters[0] = r.Series.Meters[0][:3]
 			return r
-		}, "", "cuda:0 at 3 of its 11 marks"},
+		}, "", "cuda:0 is known at 3 of 11 points"},
 		{"a run without devices", PNG, func(t testing.TB) *diff.Result { return analyzed(t, empty()) }, "", "nothing to plot"},
 		{"an unknown device", PNG, pyramidResult, "cuda:7", `no device "cuda:7"; it has cuda:0`},
 		{"an unknown format", "gif", pyramidResult, "", `"gif" is unknown`},

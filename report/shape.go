@@ -61,7 +61,7 @@ func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments, python bo
 		cache = "free in the heap"
 	}
 	parts := []part{
-		{"live, as the program asked", "live_bytes", m.Requested},
+		{"live, as requested", "live_bytes", m.Requested},
 		{"rounded up", "rounding_bytes", m.Allocated - m.Requested - unsplit},
 		{"rest of blocks not split", "unsplit_bytes", unsplit},
 		{"freed, a stream still uses it", "pending_bytes", m.Active - m.Allocated},

@@ -48,7 +48,7 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	}
 	s := r.Series
 	if s == nil || len(s.Marks) == 0 || len(s.Sites) == 0 {
-		return fmt.Errorf("nothing to plot: the run has no marks with a site")
+		return fmt.Errorf("nothing to plot: no snapshot of the run has a call site")
 	}
 	title := Printable(o.Title)
 	if title == "" {
@@ -56,14 +56,14 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	}
 	panels, left := sitePanels(r)
 	if len(panels) == 0 {
-		return fmt.Errorf("nothing to plot: no site ever holds a byte")
+		return fmt.Errorf("nothing to plot: no call site ever holds a byte")
 	}
 	unit, _, _ := drawn(r.Series.Axis)
 	about := fmt.Sprintf("live bytes by %s, each plot on a scale of its own", unit)
 	if left.moving > 0 {
-		about += " · " + count(int64(left.moving), "more site") + " not drawn"
+		about += " · " + count(int64(left.moving), "more call site") + " not drawn"
 	} else if left.still > 0 {
-		about += " · not drawn: " + count(int64(left.still), "unchanged site") + ", " + left.bytes.String()
+		about += " · not drawn: " + count(int64(left.still), "unchanged call site") + ", " + left.bytes.String()
 	}
 	return writeSheet(w, format, title, about, panels, o)
 }
@@ -252,7 +252,7 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 		panels = append(panels, p)
 	}
 	if len(panels) == 0 {
-		return fmt.Errorf("nothing to plot: no rank has marks with a device")
+		return fmt.Errorf("nothing to plot: no rank has a snapshot with a device")
 	}
 	if title == "" {
 		title = fmt.Sprintf("%d of %s leak", leaking, count(int64(len(ranks)), "rank"))

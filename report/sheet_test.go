@@ -79,8 +79,8 @@ func TestSheetsRefuseWhatTheyCannotDraw(t *testing.T) {
 		want string
 	}{
 		{"no site", Sheet(io.Discard, SVG, analyzed(t, empty()), PlotOptions{}), "nothing to plot"},
-		{"no site that ever holds a byte", Sheet(io.Discard, SVG, emptied(t), PlotOptions{}), "no site ever holds a byte"},
-		{"no rank that was judged", RankSheet(io.Discard, SVG, []RankResult{{Rank: 1}}, PlotOptions{}), "no rank has marks"},
+		{"no site that ever holds a byte", Sheet(io.Discard, SVG, emptied(t), PlotOptions{}), "no call site ever holds a byte"},
+		{"no rank that was judged", RankSheet(io.Discard, SVG, []RankResult{{Rank: 1}}, PlotOptions{}), "no rank has a snapshot"},
 		{"a format of sites", Sheet(io.Discard, "gif", pyramidResult(t), PlotOptions{}), `"gif" is unknown`},
 		{"a format of ranks", RankSheet(io.Discard, "gif", nil, PlotOptions{}), `"gif" is unknown`},
 	} {

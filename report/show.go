@@ -28,7 +28,7 @@ func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 		live = plus(live, diff.Tally{Blocks: sites[i].Count, Bytes: sites[i].Bytes, Requested: sites[i].Requested})
 	}
 	p.prose("", "  ", fmt.Sprintf("%s live%s at %s; %s", p.paint.bold(glue(live.Bytes.String())),
-		inBlocks(live.Blocks, s.Blocks.Uncounted()), glue(count(int64(len(sites)), "site")), glue(markText(s))))
+		inBlocks(live.Blocks, s.Blocks.Uncounted()), glue(count(int64(len(sites)), "call site")), glue(markText(s))))
 	p.prose("", "  ", "recorded by "+glue(producer(s)))
 	ages := diff.Inspect(s)
 	p.firstVerdict(s, ages)
@@ -210,7 +210,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 		p.line("nothing is live")
 		return
 	}
-	p.line(p.paint.bold("Largest sites"))
+	p.line(p.paint.bold("Largest call sites"))
 	several, uncounted := len(s.Devices) > 1, s.Blocks.Uncounted()
 	shown := o.top(len(sites))
 	var rows [][]string
@@ -236,7 +236,7 @@ func (p *page) sites(s *snapshot.Snapshot, sites []snapshot.Site, live diff.Tall
 		rows = append(rows, []string{heldBlocks(site.Count, uncounted), site.Bytes.String(), share(site.Bytes, live.Bytes), texts[i]})
 	}
 	if n := len(sites) - shown; n > 0 {
-		rows = append(rows, []string{heldBlocks(rest.Blocks, uncounted), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more site")})
+		rows = append(rows, []string{heldBlocks(rest.Blocks, uncounted), rest.Bytes.String(), share(rest.Bytes, live.Bytes), "… " + count(int64(n), "more call site")})
 	}
 	all := "in all"
 	if e := exact(live.Bytes); e != "" {
@@ -256,7 +256,7 @@ func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
 		return
 	}
 	p.line("")
-	p.line(p.paint.bold("Live blocks by birth"))
+	p.line(p.paint.bold("Live blocks by age"))
 	var most snapshot.Bytes
 	for _, q := range a.quarters {
 		most = max(most, q.Bytes)
@@ -277,7 +277,7 @@ func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
 	if a.unknown.Blocks > 0 {
 		rows = append(rows, []string{"unknown", grouped(a.unknown.Blocks), a.unknown.Bytes.String(), bar(a.unknown.Bytes, most)})
 	}
-	p.table([]column{{"born", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
+	p.table([]column{{"allocated", false}, {"blocks", true}, {"bytes", true}, {"", false}}, rows)
 	if a.guessed() {
 		p.prose("  ", "    ", "▒ "+unseenText(run))
 	}
@@ -286,9 +286,9 @@ func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
 // unseenText says what is known of births in steps that were not watched.
 func unseenText(run *diff.Series) string {
 	if run == nil {
-		return "estimated: not every step was watched, and these births are spread evenly over the other steps"
+		return "estimated: not every step was recorded; these blocks are spread evenly over the other steps"
 	}
-	return "estimated: not every step was watched; these births lie between the snapshots on both sides, and are spread evenly there"
+	return "estimated: not every step was recorded; these blocks are spread evenly between the snapshots around them"
 }
 
 func (p *page) history(s *snapshot.Snapshot) {

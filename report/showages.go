@@ -17,7 +17,7 @@ const (
 // firstVerdict writes what the births of live blocks say.
 func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 	p.line("")
-	p.line(p.paint.bold("First verdict, by when live blocks were born"))
+	p.line(p.paint.bold("First verdict, by the age of live blocks"))
 	if a.Why != "" {
 		p.prose("  ", "    ", "none: "+a.Why)
 		return
@@ -67,13 +67,13 @@ func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	case bare > told+untold+older:
 		return fmt.Sprintf("undecided: most bytes (%s) have no stack, and are not judged; compare two snapshots of the run", glue(bare.String()))
 	case untold > told+older:
-		return "undecided: most bytes are at call sites with too few or too uneven births; compare two snapshots of the run"
+		return "undecided: most bytes are at call sites whose recorded allocation steps are too few or too uneven; compare two snapshots of the run"
 	case bare+untold+older > told:
 		stackless := ""
 		if bare > 0 {
 			stackless = "without a stack, "
 		}
-		return "undecided: most bytes are " + stackless + "older than the recording, or at call sites with too few or too uneven births; compare two snapshots of the run"
+		return "undecided: most bytes are " + stackless + "older than the recording, or at call sites whose recorded allocation steps are too few or too uneven; compare two snapshots of the run"
 	}
 	return nothing
 }
@@ -136,7 +136,7 @@ func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 			}
 		}
 		if sites > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s, %s", c.name, glue(count(sites, "site")), glue(bytes.String())))
+			parts = append(parts, fmt.Sprintf("%s: %s, %s", c.name, glue(count(sites, "call site")), glue(bytes.String())))
 		}
 	}
 	if bare := withoutStack(s); bare.Blocks > 0 {

@@ -66,7 +66,7 @@ func TimelinePage(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline, ab
 	suspects := suspectsOn(s, line.Device)
 	v.Notes = timelineNotes(s, line)
 	if len(suspects) > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("Red is what leaks, or may leak, by when its live blocks were born: %s.", count(int64(len(suspects)), "site")))
+		v.Notes = append(v.Notes, fmt.Sprintf("Red is what leaks, or may leak, by the age of its live blocks: %s.", count(int64(len(suspects)), "call site")))
 	}
 	v.Data = timelineData(s, line, suspects)
 	return v.write(w)
@@ -193,7 +193,7 @@ func (t *timelineJSON) sites(s *snapshot.Snapshot, line *snapshot.Timeline, susp
 		if i < timelineSites {
 			t.Sites = append(t.Sites, siteJSON{unglued(labels[i]), t.calls(s.Stacks.Frames(stack), names), suspects[s.Stacks.Hash(stack)]})
 		} else if i == timelineSites {
-			t.Sites = append(t.Sites, siteJSON{Label: fmt.Sprintf("(%s more sites)", grouped(int64(len(stacks)-i))), Frames: []int{}})
+			t.Sites = append(t.Sites, siteJSON{Label: fmt.Sprintf("(%s more call sites)", grouped(int64(len(stacks)-i))), Frames: []int{}})
 		}
 	}
 	return number

@@ -87,7 +87,7 @@ func TestATimelinesPageMarksALeak(t *testing.T) {
 	s, line := recorded("forward")
 	page := func() (timelineJSON, bool) {
 		text := rendered(t, func(b *bytes.Buffer) error { return TimelinePage(b, s, line, About{}) })
-		return dataOf(t, text), bytes.Contains(text, []byte("Red is what leaks, or may leak, by when its live blocks were born: 1 site."))
+		return dataOf(t, text), bytes.Contains(text, []byte("Red is what leaks, or may leak, by the age of its live blocks: 1 call site."))
 	}
 	if data, told := page(); told || data.Sites[0].Leak+data.Sites[1].Leak != "" {
 		t.Errorf("%v, %+v", told, data.Sites)

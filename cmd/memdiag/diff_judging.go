@@ -128,7 +128,7 @@ func (f *boundsFlag) Set(text string) error {
 			return err
 		}
 		if n < 1 {
-			return errors.New("a bound is more than nothing")
+			return errors.New("a bound is more than 0")
 		}
 		b.Bytes = n
 	}

@@ -43,7 +43,7 @@ func (g *gateCall) readBaseline() (*baseline.File, error) {
 		return nil, badInput(err)
 	}
 	if len(text) > maxBaseline {
-		return nil, badInput(fmt.Errorf("%s: more than %d bytes are no baseline", g.baseline, maxBaseline))
+		return nil, badInput(fmt.Errorf("%s: larger than %d bytes, the limit of a baseline", g.baseline, maxBaseline))
 	}
 	known, err := baseline.Parse(text)
 	if at, ok := errors.AsType[*baseline.Error](err); ok {

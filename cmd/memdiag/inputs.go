@@ -96,7 +96,7 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 		return nil, err
 	}
 	if env.rank != snapshot.NoRank {
-		return nil, &exitError{exitUsage, withHint(errors.New("--rank: the snapshots were named one by one"), "name those of one rank, or the folder of the run")}
+		return nil, &exitError{exitUsage, withHint(errors.New("--rank needs the folder of a run, not snapshots"), "name those of one rank, or the folder of the run")}
 	}
 	paths, err := env.resolve(args...)
 	if err != nil {

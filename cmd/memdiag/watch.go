@@ -94,7 +94,7 @@ func (w *watching) resolve(name string) (string, error) {
 	}
 	dir := record.RunOf(pid)
 	if dir == "" {
-		return "", badInput(withHint(fmt.Errorf("process %d is not recorded by memdiag, or cannot be looked at", pid), "name the run's folder; memdiag attach %d records a Python program that runs already", pid))
+		return "", badInput(withHint(fmt.Errorf("process %d is not recorded by memdiag, or belongs to another user", pid), "name the run's folder; memdiag attach %d records a Python program that runs already", pid))
 	}
 	w.env.talk.say("process %d is recorded in %s", pid, dir)
 	return dir, nil

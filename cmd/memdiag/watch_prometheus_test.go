@@ -67,7 +67,7 @@ func TestPrometheusSeesALeak(t *testing.T) {
 	if want := "leak in my-run at engine/workload/feature_pyramid.go:"; !strings.HasPrefix(got.Annotations["summary"], want) {
 		t.Errorf("summary: %s", got.Annotations["summary"])
 	}
-	panelsShow(t, prometheus, "Leaks", "Not yet decided", "Leaking", "Memory of devices", "Live memory of the largest sites", "Largest sites", "Steps a second")
+	panelsShow(t, prometheus, "Leaks", "Not yet decided", "Leaking", "Memory of devices", "Live memory of the largest sites", "Largest call sites", "Steps a second")
 	watched.stop()
 	watchServed(t, filepath.Join(dir, "mended"), filepath.Join(dir, "second", "my-run"), watched.address)
 	await(t, alarms, "resolved")

@@ -72,7 +72,7 @@ func misshapen(text []byte) *Error {
 		switch t.Type {
 		case token.DocumentHeaderType:
 			if begun {
-				return newError(text, t.Position.Line, t.Position.Column, "a baseline is one document, and ends here")
+				return newError(text, t.Position.Line, t.Position.Column, "a baseline is one YAML document")
 			}
 			continue
 		case token.CommentType, token.DirectiveType:
@@ -87,7 +87,7 @@ func misshapen(text []byte) *Error {
 		}
 		block := flow == 0 && (t.Type == token.SequenceEntryType || t.Type == token.MappingKeyType)
 		if flow > deepest || block && t.Position.Column > deepest {
-			return newError(text, t.Position.Line, t.Position.Column, "no baseline has lists as deep in one another")
+			return newError(text, t.Position.Line, t.Position.Column, "the lists are nested too deeply for a baseline")
 		}
 	}
 	return nil
@@ -105,13 +105,13 @@ func Parse(text []byte) (*File, error) {
 	}
 	switch v := d.Version.(type) {
 	case nil:
-		return nil, faultAt(text, "$.version", fmt.Errorf("it tells no version; write version: %d", Version))
+		return nil, faultAt(text, "$.version", fmt.Errorf("the version is missing; write version: %d", Version))
 	case uint64:
 		if v != Version {
 			return nil, faultAt(text, "$.version", fmt.Errorf("this memdiag reads version %d, not %d", Version, v))
 		}
 	default:
-		return nil, faultAt(text, "$.version", fmt.Errorf("here is to be a whole number; this memdiag reads version %d", Version))
+		return nil, faultAt(text, "$.version", fmt.Errorf("want a whole number; this memdiag reads version %d", Version))
 	}
 	f := &File{}
 	seen := make(map[string]bool)
@@ -135,7 +135,7 @@ func Parse(text []byte) (*File, error) {
 		if r.Expires != "" {
 			t, err := time.Parse(day, r.Expires)
 			if err != nil {
-				return nil, faultAt(text, at+".expires", fmt.Errorf("%q is no day; write 2027-01-31", r.Expires))
+				return nil, faultAt(text, at+".expires", fmt.Errorf("%q is no date; write 2027-01-31", r.Expires))
 			}
 			e.Expires = t
 		}
@@ -222,7 +222,7 @@ func faultOf(err error, text []byte) *Error {
 		p := at.GetToken().Position
 		message := at.GetMessage()
 		if _, ok := errors.AsType[*yaml.TypeError](err); ok { // whose message is of types of Go
-			message = "here is to be text; quote it"
+			message = "want text; quote it"
 		}
 		return newError(text, p.Line, p.Column, message)
 	}

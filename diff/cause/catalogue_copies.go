@@ -75,7 +75,7 @@ var copies = []Cause{
 		when:       settled,
 		clues: []clue{
 			owned(5, snapshot.OwnedByOptim, "only the optimizer holds it, and it stopped growing"),
-			function(3, "optim", "optimizer", "init group", "adam", "adamw"),
+			outsideClosures(function(3, "optim", "optimizer", "init group", "adam", "adamw")),
 		},
 	},
 }

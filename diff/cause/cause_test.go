@@ -344,6 +344,8 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a function called collect_all that keeps blocks", leak(site(1, 60, 4096, torchLinear, "collect_all plan.py")), ""},
 		{"a stack with no sign of anything", leak(site(1, 9, 4096, "empty ??", "work main.py")), ""},
 		{"state that settled and is no optimizer's", Evidence{Settled: true, Sites: []Site{site(1, 4, 4096, torchLinear, "warm train.py")}}, ""},
+		{"a loss that a trainer computes below an optimizer's step", Evidence{Settled: true, Sites: []Site{site(1, 4, 4,
+			"ClosureResult._clone_loss /x/site-packages/lightning/pytorch/loops/automatic.py", "Adam.step /x/site-packages/torch/optim/adam.py", "main train.py")}}, ""},
 		{"a collector at work in Python", Evidence{Settled: true, Sites: []Site{site(1, 1, 112, "collect gc.py", "main train.py")}}, "reference-cycle"},
 		{"a collector at work in Go, which minds no cycles", Evidence{Settled: true, Sites: []Site{site(1, 1, 112, "runtime.gcStart runtime/mgc.go", "main.work main.go")}}, ""},
 		{"nothing", Evidence{}, ""},

@@ -134,6 +134,31 @@ func byOptimizer(points int) clue {
 	})
 }
 
+// outsideClosures is a clue that does not fit what an optimizer's step calls: Lightning computes the loss below it.
+func outsideClosures(of clue) clue {
+	return clue{weigh: func(e *Evidence) (int, string) {
+		if slices.ContainsFunc(e.Sites, (Site).inClosure) {
+			return 0, ""
+		}
+		return of.weigh(e)
+	}}
+}
+
+// inClosure reports whether an optimizer's step calls another library that makes the blocks.
+func (s Site) inClosure() bool {
+	maker := "torch" // or the package that it serves
+	for _, f := range s.Frames {
+		pkg := packageOf(f)
+		if maker == "torch" {
+			maker = pkg
+		}
+		if pkg != maker && names(append(ownWords(f, true), fileWords(f, true)...), []string{"optim", "optimizer"}) {
+			return true
+		}
+	}
+	return false
+}
+
 // optimizer is the innermost frame of a library's optimizer that makes a site's blocks; nil where none does.
 func (s *Site) optimizer() *snapshot.Frame {
 	maker := "torch" // or the package that it serves

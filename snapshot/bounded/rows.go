@@ -27,7 +27,7 @@ func Rows(r io.Reader, header string, row func(string) error) error {
 			err = fmt.Errorf("a line of more than %d bytes", MaxRow)
 		case err != nil && !errors.Is(err, io.EOF):
 		case n == 1 && string(line) != header:
-			err = errors.New("the columns are others than memdiag writes")
+			err = errors.New("the columns are not those that memdiag writes")
 		case n > MaxRows:
 			err = fmt.Errorf("more than %d lines", MaxRows)
 		case n > 1:

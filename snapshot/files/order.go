@@ -45,7 +45,7 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 		slices.SortStableFunc(list, func(a, b opened) int { return compareNames(a.name, b.name) })
 		return list, silent + "; the order is the names'", nil
 	case len(stepless) == len(list):
-		return nil, "", errors.New("nothing tells the order of its snapshots: no step, no time, no number in their names")
+		return nil, "", errors.New("the order of its snapshots is unknown: they have no step and no time, and no number in their names")
 	}
 	var left []string
 	list = slices.DeleteFunc(list, func(o opened) bool {

@@ -47,7 +47,7 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 		{"by numbers in names", []file{{"x10", none, time.Time{}}, {"x9", none, time.Time{}}}, "x9 x10", "the names"},
 		{"without the one that fits nowhere", []file{{"50_b", none, time.Time{}}, {"50", 50, time.Time{}}, {"100", 100, time.Time{}}}, "50 100", "left out, since nothing tells where among the others: 50_b"},
 		{"an out-of-memory error last", []file{{"oom_snapshot", none, time.Time{}}, {"step_5", 5, time.Time{}}}, "step_5 oom_snapshot", "comes last"},
-		{"none", []file{{"before", none, time.Time{}}, {"after", none, time.Time{}}}, "nothing tells the order of its snapshots", ""},
+		{"none", []file{{"before", none, time.Time{}}, {"after", none, time.Time{}}}, "the order of its snapshots is unknown", ""},
 		{"one alone", []file{{"dump", none, time.Time{}}}, "dump", "the names"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestARunWhoseOrderNothingTellsIsRefused(t *testing.T) {
 	write(t, dir, "zebra.json", text)
 	write(t, dir, "apple.json", text)
 	_, err := OpenRun(dir)
-	if err == nil || !strings.HasPrefix(err.Error(), dir+": nothing tells the order") {
+	if err == nil || !strings.HasPrefix(err.Error(), dir+": the order of its snapshots is unknown") {
 		t.Errorf("got %v", err)
 	}
 	write(t, filepath.Join(dir, "one"), "apple.json", text)

@@ -216,7 +216,7 @@ func rows(r io.Reader, headers []string, row func(*fields) error) (columns strin
 			begin := strings.Join(record, ",") + ","
 			i := slices.IndexFunc(headers, func(h string) bool { return strings.HasPrefix(begin, strings.TrimSpace(h)+",") })
 			if i < 0 {
-				err = errors.New("the columns are others than memdiag writes")
+				err = errors.New("the columns are not those that memdiag writes")
 				break
 			}
 			columns = headers[i]

@@ -82,7 +82,7 @@ class Cuda:
         """Begins PyTorch's record again where the program has ended it. What came meanwhile has no stack."""
         self.record()
         self.backward.older, self.ring = None, Ring(_accelerator.EVENTS)
-        self.agent.note("the program ended PyTorch's record of %s: it was begun again" % self.gpu.name.upper())
+        self.agent.note("the program stopped PyTorch's memory history of %s; memdiag started it again" % self.gpu.name.upper())
 
     def ended(self):
         """Whether the program has ended PyTorch's record."""

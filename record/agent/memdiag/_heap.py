@@ -89,8 +89,8 @@ class Heap:
         if self.tracing:
             self.agent.note("Python's heap was traced during the whole run (--python-heap on); Python code may have been many times slower")
         if self.rises and self.wanted == "auto" and self.windows.number < ENOUGH:
-            self.agent.note("Python's heap grows, but the lines are unknown: the run was too short to trace it in %d windows at low cost%s; --python-heap on traces from the start" % (
-                ENOUGH, ", in which steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
+            self.agent.note("Python's heap grows, but the lines are unknown: the run was too short to trace it at low cost%s; record longer, or with --python-heap on" % (
+                ", as steps take %.1f times as long" % self.windows.slow if self.windows.slow else ""))
         if self.windowed() and self.windows.silent():
             self.agent.blind("python", "Python's heap has grown, but the run was too short to find the lines")
 
@@ -246,7 +246,7 @@ class Heap:
         if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.mallinfo is False and not self.tracing and self.wanted != "off":
-            snapshot.notes.append("this system's malloc gives no figures, so the sizes of Python's objects above 512 B are not counted: where such objects leak, a rate is too low; --python-heap on%s counts them" % (
+            snapshot.notes.append("this system's malloc gives no figures, so the sizes of Python's objects above 512 B are not counted, and rates of such leaks are too low; --python-heap on%s counts them" % (
                 " --every N" if self.torch_or_jax() else ""))
         if self.tracing:
             self.lines(snapshot)
@@ -318,7 +318,7 @@ class Heap:
             rows = [r for r in rows if r[2] and not self.handles(*r, steps) and not self.tensors(*r, tensors)]
         self.tell(snapshot, rows)
         if windows.number:
-            snapshot.notes.append("Python's heap is traced in windows (%.0f %% of the time so far): its growth is counted, and divided among lines as the windows saw it" % (
+            snapshot.notes.append("Python's heap is traced for %.0f %% of the time so far; its growth is divided among lines as seen then" % (
                 100 * windows.spent / max(0.001, windows.elapsed())))
 
     def tell(self, snapshot, rows):

@@ -50,7 +50,7 @@ class Steps:
 
     def begin_anew(self, agent, step, last):
         if not self.noted:
-            agent.note("mark: step %d comes after step %d: steps count on from there" % (step, agent.step))
+            agent.note("mark: step %d after step %d: steps do not go back, and are counted on from there" % (step, agent.step))
             self.noted = True
         if last is not None:
             self.left = [*self.left[1 - MOST_LEFT:], last]

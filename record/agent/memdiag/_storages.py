@@ -160,7 +160,7 @@ class Storages:
         self.count = sum(snapshot.blocks["count"])
         if self.reach() > 1:
             snapshot.notes.append(
-                "tensors on the CPU are recorded at some steps only, to spare time (up to one in %d): tensors of the steps in between are assigned to stacks by size" % self.reach())
+                "tensors on the CPU are recorded at one step in up to %d; tensors of other steps are assigned to stacks by size" % self.reach())
 
     def purposes(self):
         """What tensors are for, as far as that is known."""
@@ -171,7 +171,7 @@ class Storages:
         except Exception as e:  # memory can be recorded without
             if raised(e):
                 raise
-            self.agent.note("the roles of tensors are unknown: %s: %s" % (type(e).__name__, str(e)[:200]))
+            self.agent.note("the categories of tensors are unknown: %s: %s" % (type(e).__name__, str(e)[:200]))
         return found
 
     def leave_pinned(self):
