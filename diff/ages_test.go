@@ -154,12 +154,12 @@ func TestFirstVerdictSaysWhatItRestsOn(t *testing.T) {
 		evidence Evidence
 		says     string
 	}{
-		{"evenly over several epochs", bornAt(100, 2, each), Throughout, Leak, Strong, "not reached its bound"},
+		{"evenly over several epochs", bornAt(100, 2, each), Throughout, Leak, Strong, "a buffer below its bound"},
 		{"evenly over the first epoch", bornAt(100, 0, each), Throughout, Leak, Weak, "first epoch"},
 		{"evenly, and epochs are not known", bornAt(100, snapshot.NoStep, each), Throughout, Leak, Weak, "epochs are unknown"},
 		{"evenly, over the steps that a recording saw", counted, Throughout, Leak, Weak, "only steps of the recording are known"},
 		{"evenly, and next to nothing", roomy, Throughout, Bounded, Weak, "of the device in 1000000 steps"},
-		{"few births", bornAt(100, 2, times(8, func(i int64) int64 { return 12 * i })), Throughout, Leak, Weak, "8 births are few"},
+		{"few births", bornAt(100, 2, times(8, func(i int64) int64 { return 12 * i })), Throughout, Leak, Weak, "8 allocations are few"},
 		{"evenly since the middle", bornAt(100, 2, each[50:]), InWindow, Inconclusive, Weak, "a leak that began then"},
 		{"at the start", bornAt(100, 2, each[:5]), AtStart, Bounded, Weak, "allocated once"},
 		{"just now", bornAt(100, 2, each[97:]), JustNow, Bounded, Weak, "temporary, or recreated"},

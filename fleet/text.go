@@ -82,7 +82,7 @@ func WriteRuns(w io.Writer, runs []Run) error {
 func WriteNext(w io.Writer, next []Dying) error {
 	var b strings.Builder
 	if len(next) == 0 {
-		b.WriteString("no run that goes on is known to run out of memory\n")
+		b.WriteString("no unfinished run is known to run out of memory\n")
 		return flush(w, &b)
 	}
 	var rows [][]string

@@ -136,7 +136,7 @@ func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 		case outcome.InDoubt(r.Result):
 			r.Doubt = "only a longer run can judge this growth; "
 		case r.Double != nil && len(r.Double.Unconfirmed)+len(r.Double.Unexplained) > 0:
-			r.Doubt = "twice the steps say otherwise; "
+			r.Doubt = "the run of twice the steps disagrees; "
 		case budget.Unchecked(r.Budgets):
 			r.Doubt = "a budget could not be checked; "
 		}

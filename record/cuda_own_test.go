@@ -28,7 +28,7 @@ o = Optimizer()
 for i in range(8):
     o.step()
     if i == 3: history(None)`))
-	if want := "history all alloc"; r.ExitCode != 0 || strings.Count(r.stdout, want) != 2 || !r.noted("begun again") {
+	if want := "history all alloc"; r.ExitCode != 0 || strings.Count(r.stdout, want) != 2 || !r.noted("started it again") {
 		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
 	}
 }

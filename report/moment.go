@@ -70,7 +70,7 @@ func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []
 		of = fmt.Sprintf(": %s was asked for, the driver had %s left, %s was live", glue(r.Bytes.String()), glue(r.Free.String()), glue(device.Meters.Allocated.String()))
 		lines = append(lines, "asked for "+askedAt(s, r.Stack), shortfall(r, shapes[m.Device].fragments, device.Meters.Active-device.Meters.Allocated))
 		if r.Times > 1 {
-			lines = append(lines, fmt.Sprintf("%s failed in the record; this is the last", count(r.Times, "request")))
+			lines = append(lines, fmt.Sprintf("%s failed in the history; this is the last", count(r.Times, "request")))
 		}
 	}
 	lines = append(lines, "shown: "+momentPlace(s))
@@ -79,7 +79,7 @@ func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []
 		case snapshot.AtPeak:
 			lines = append(lines, "each GPU is shown at its own peak")
 		case snapshot.AtOOM:
-			lines = append(lines, "other devices are shown at their own last failure, or at the end of the record")
+			lines = append(lines, "other devices are shown at their own last failure, or at the end of the history")
 		}
 	}
 	return what, of, lines
@@ -91,7 +91,7 @@ func momentName(at snapshot.At) string {
 	case snapshot.AtPeak:
 		return "the peak"
 	case snapshot.AtStart:
-		return "the beginning of the record"
+		return "the beginning of the history"
 	case snapshot.AtStep:
 		return "the end of step " + grouped(at.Step)
 	}
@@ -110,7 +110,7 @@ func momentPlace(s *snapshot.Snapshot) string {
 
 func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 	if stack == snapshot.NoStack {
-		return "by a call that is not in the record"
+		return "by a call that is not in the history"
 	}
 	return "at " + whereOf(s.Stacks.Frames(stack), "").text()
 }

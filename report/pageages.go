@@ -93,7 +93,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 	}
 	v := &agesView{Width: 800, Height: 120, From: a.unit + " " + grouped(a.from), To: a.unit + " " + grouped(a.to)}
 	if a.unit == "time" {
-		v.From, v.To = "start of the record", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
+		v.From, v.To = "start of the history", duration(time.Duration(a.to-a.from)*time.Microsecond)+" later"
 	}
 	if a.unknown.Blocks > 0 {
 		v.Unknown = fmt.Sprintf("%s in %s are older than the history, or were not recorded", a.unknown.Bytes, count(a.unknown.Blocks, "block"))

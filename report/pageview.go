@@ -402,7 +402,7 @@ func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string)
 		say("%s of %s live have no recorded birth (%s)", undated, live, share(undated, live))
 	}
 	if h := s.History; h.LostFrees > 0 {
-		say("the record of allocations is incomplete: %s of blocks allocated before it", count(h.LostFrees, "free"))
+		say("the history of allocations is incomplete: %s of blocks allocated before it", count(h.LostFrees, "free"))
 	}
 	if unit == diff.Place {
 		say("steps and times: rates are per snapshot, and there is no forecast")

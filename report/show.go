@@ -305,7 +305,7 @@ func (p *page) history(s *snapshot.Snapshot) {
 		text += " over " + duration(h.Last.Sub(h.First))
 	}
 	if h.LostFrees > 0 {
-		text += fmt.Sprintf("; %s %s of blocks allocated before: the record is incomplete", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
+		text += fmt.Sprintf("; %s %s of blocks allocated before: the history is incomplete", count(h.LostFrees, "free"), isOrAre(h.LostFrees))
 	}
 	switch older := olderThanRecord(s); {
 	case older.Blocks == 0 || h.Events == 0:

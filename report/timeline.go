@@ -83,7 +83,7 @@ func timelineLead(s *snapshot.Snapshot, line *snapshot.Timeline) string {
 			left += l.Size
 		}
 	}
-	text := fmt.Sprintf("A record of %s", count(line.Events, "allocator event"))
+	text := fmt.Sprintf("A history of %s", count(line.Events, "allocator event"))
 	if first, last := line.Bins[0].Time, line.Bins[len(line.Bins)-1].Time; !first.IsZero() && last.After(first) {
 		text += " over " + duration(last.Sub(first))
 	}
@@ -99,7 +99,7 @@ func timelineNotes(s *snapshot.Snapshot, line *snapshot.Timeline) []string {
 		}
 	}
 	if len(others) > 0 {
-		notes = append(notes, "There is a record of "+strings.Join(others, ", ")+" too: --device draws it.")
+		notes = append(notes, "There is a history of "+strings.Join(others, ", ")+" too: --device draws it.")
 	}
 	if line.Folded > 0 {
 		notes = append(notes, fmt.Sprintf("%s are drawn one by one, those that hold most bytes for most events; %s smaller or briefer ones are in the total alone.",

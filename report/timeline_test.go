@@ -52,7 +52,7 @@ func TestATimelinesPageHasItsLives(t *testing.T) {
 	})
 	for _, want := range []string{
 		"<h1>out of memory on cuda:0: 16.0 MiB was asked for, 4.00 MiB live at the peak</h1>",
-		"A record of 4 allocator events over 4.00 ms; recorded by PyTorch. 1.00 MiB was live before it, 3.00 MiB is live at its end. Sizes are as the program asked for them.",
+		"A history of 4 allocator events over 4.00 ms; recorded by PyTorch. 1.00 MiB was live before it, 3.00 MiB is live at its end. Sizes are as the program asked for them.",
 	} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("the page lacks %q", want)

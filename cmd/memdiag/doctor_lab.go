@@ -142,7 +142,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 		if l.runs > 1 && run.Said != "" { // the first has shown it
 			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
 		}
-		return nil, &exitError{exitOwn, withHint(failed, "memdiag diff %s judges what was recorded until then", dir)}
+		return nil, &exitError{exitOwn, withHint(failed, "memdiag diff %s judges what was recorded so far", dir)}
 	}
 	err = l.judge(run)
 	run.Choose(outcome.Intervened, of.Process, l.rank)
@@ -264,5 +264,5 @@ func pythonOnPath() (source.Python, error) {
 			return source.Python(path), nil
 		}
 	}
-	return "", &exitError{exitOwn, withHint(errors.New("no Python is on the PATH, which reads the program's source"), "install python3")}
+	return "", &exitError{exitOwn, withHint(errors.New("there is no Python on the PATH to read the program's source"), "install python3")}
 }

@@ -375,7 +375,7 @@ func (f *fleetFolder) commit(s *fleet.Store, word string) (string, error) {
 		}
 	}
 	if found == "" {
-		return "", badInput(withHint(fmt.Errorf("%s: no run of this commit in %s", word, f.place()), "memdiag fleet add --commit names a run's commit"))
+		return "", badInput(withHint(fmt.Errorf("%s: no run of this commit in %s", word, f.place()), "add the run with --commit COMMIT"))
 	}
 	return found, nil
 }

@@ -29,7 +29,7 @@ func (g *gateCall) readBaseline() (*baseline.File, error) {
 	text, err := awaited(g.env, noNews, func() ([]byte, error) { // of a pipe, perhaps, that nobody writes to
 		file, err := os.Open(g.baseline)
 		if err != nil {
-			return nil, withHint(err, "--update-baseline makes one")
+			return nil, withHint(err, "--update-baseline writes one")
 		}
 		defer file.Close() //nolint:errcheck // it was only read
 		return io.ReadAll(io.LimitReader(file, maxBaseline+1))

@@ -154,7 +154,7 @@ func (g *gateCall) recordCommand(ctx context.Context, dir string, args []string)
 		if !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasPrefix(f.Name(), "snapshot_") }) {
 			return &exitError{exitOwn, failed}
 		}
-		return &exitError{exitOwn, withHint(failed, "memdiag gate %s judges what was recorded until then", dir)}
+		return &exitError{exitOwn, withHint(failed, "memdiag gate %s judges what was recorded so far", dir)}
 	}
 	return err
 }

@@ -252,7 +252,7 @@ func noRuns(names []string) error {
 		return &exitError{exitUsage, withHint(fmt.Errorf("%s and %s are two runs; this command takes one", runs[0], runs[1]),
 			"memdiag verify %s %s tells whether a fix worked; memdiag diff %s --against %s tells what leaks in the second and not in the first", before, after, after, before)}
 	}
-	return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run, among several names", runs[0]),
+	return &exitError{exitUsage, withHint(fmt.Errorf("%s is a run; with several names all must be snapshots", runs[0]),
 		"name one run, or snapshots only, such as %s", filepath.Join(runs[0], "snapshot_50"))}
 }
 
@@ -264,7 +264,7 @@ func spare(cmd *cobra.Command, output string, inputs ...string) error {
 	}
 	for _, path := range inputs {
 		if in, err := os.Stat(path); err == nil && os.SameFile(in, out) {
-			return usageOf(cmd, withHint(fmt.Errorf("%s: it is read by this command, and would be overwritten", output), "name another file"))
+			return usageOf(cmd, withHint(fmt.Errorf("%s: the output would overwrite an input of this command", output), "name another file"))
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/memdiag/memdiag/record"
 )
 
-const cacheHint = "the variable XDG_CACHE_HOME can name another folder for the package"
+const cacheHint = "set XDG_CACHE_HOME to choose another folder for the package"
 
 func newPythonPathCommand(env *environment) *cobra.Command {
 	return &cobra.Command{

@@ -279,7 +279,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
 	if left := record.Room(); left >= 0 && job.limit > left && job.backend.value == "cpu" {
-		env.talk.say("the limit of %s is more than the machine has left, %s: memory runs out before it is met", job.limit, left)
+		env.talk.say("the limit of %s is more than the available memory, %s: memory runs out first", job.limit, left)
 	}
 	if job.out == "" {
 		job.out = env.freshFolder(strings.ToLower(chosen.ID))
@@ -312,7 +312,7 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 		err = finish
 	}
 	if err != nil {
-		env.talk.say("what was recorded until then is in %s", out.Dir())
+		env.talk.say("the recording so far is in %s", out.Dir())
 	}
 	return filepath.Clean(job.out), err
 }

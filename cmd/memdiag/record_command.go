@@ -218,10 +218,10 @@ func (env *environment) putBack(out *rundir.Writer) bool {
 	done, err := out.PutBack()
 	if err != nil {
 		kept, _ := rundir.Kept(out.Dir())
-		env.talk.say("the run before cannot be put back, and is kept in %s: %v", kept, err)
+		env.talk.say("the earlier run could not be restored, and is in %s: %v", kept, err)
 	}
 	if done {
-		env.talk.say("nothing was recorded; the run before is in %s again", out.Dir())
+		env.talk.say("nothing was recorded; the earlier run is in %s again", out.Dir())
 	}
 	return done || err != nil
 }
@@ -264,10 +264,10 @@ func recorded(o *record.Outcome) string {
 
 // noCommand is the error for what is no command, with the one that runs a script.
 func noCommand(args []string) error {
-	reason, hint := "no such command", "what follows -- is run as it stands, without a shell"
+	reason, hint := "no such command", "the command after -- is run without a shell"
 	if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
 		reason = "a file that is no command"
-		hint = "what follows -- is run as it stands: name what runs the file"
+		hint = "the command after -- is run without a shell: name the program that runs the file, too"
 	}
 	words := make([]string, len(args))
 	for i, a := range args {

@@ -16,7 +16,7 @@ func readSource(path string, s *snapshot.Snapshot) (*report.Source, error) {
 	recorded, others := report.RecordedAs(s, path)
 	switch {
 	case len(others) > 1:
-		return nil, &exitError{exitUsage, withHint(fmt.Errorf("--source %s: the stacks name several such files", path), "name one by more of its path: %s", strings.Join(some(others), ", "))}
+		return nil, &exitError{exitUsage, withHint(fmt.Errorf("--source %s: the stacks name several such files", path), "name more of its path: %s", strings.Join(some(others), ", "))}
 	case recorded == "":
 		return nil, &exitError{exitUsage, withHint(fmt.Errorf("--source %s: no live memory is from this file", path), "without --source, memdiag show lists the call sites that hold most")}
 	}

@@ -57,7 +57,7 @@ a budget, fails or leaves memory behind, and 4 if a cycle is undecided.`,
 				return usagef(cmd, "--cycles is at least 1")
 			}
 			if length < 0 {
-				return usagef(cmd, "--for is no negative time")
+				return usagef(cmd, "--for must not be negative")
 			}
 			if length > 0 && !cmd.Flags().Changed("cycles") {
 				cycles = math.MaxInt // only the time ends it

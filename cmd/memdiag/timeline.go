@@ -86,7 +86,7 @@ func chosenTimeline(s *snapshot.Snapshot, device string) (*snapshot.Timeline, er
 		}
 	}
 	if device != "" {
-		return nil, badInput(fmt.Errorf("there is no record of %s in the snapshot", report.Printable(device)))
+		return nil, badInput(fmt.Errorf("the snapshot has no history of %s", report.Printable(device)))
 	}
 	return best, nil
 }

@@ -102,7 +102,7 @@ func (env *environment) serve(ctx context.Context, site http.Handler, browse boo
 	server := &http.Server{Handler: guarded(site, address, key), ReadHeaderTimeout: 10 * time.Second}
 	url := "http://" + address + "/" + key + "/"
 	fmt.Fprintln(env.stdout, url)
-	env.talk.say("serving to this machine alone; an interrupt (Ctrl-C) ends it")
+	env.talk.say("serving to this machine alone, until Ctrl-C")
 	if browse {
 		defer env.browse(ctx, url)()
 	}

@@ -164,7 +164,7 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 			return nil
 		case errors.Is(err, fs.ErrNotExist) && !first:
 			w.env.talk.clear()
-			return badInput(withHint(fmt.Errorf("%s: the run's folder is gone", follower.Dir), "it was deleted or moved; watch it where it is now"))
+			return badInput(withHint(fmt.Errorf("%s: the run's folder is gone", follower.Dir), "if it was moved, name its new folder"))
 		case err != nil:
 			w.env.talk.clear()
 			return err

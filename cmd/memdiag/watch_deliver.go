@@ -58,7 +58,7 @@ func (d *deliveries) open(look *watch.Look) {
 			ledger, err = watch.OpenLedger(filepath.Join(cache, "memdiag", "watch"), d.dir, look.Ranks[0].Run.Info.Started)
 		}
 		if err != nil {
-			d.env.talk.say("a watch of this run that begins again will announce its alarms again: %v", err)
+			d.env.talk.say("a new watch of this run will repeat its alarms: %v", err)
 		}
 	}
 	d.to = watch.NewDeliverer(receivers, ledger, say)

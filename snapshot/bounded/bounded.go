@@ -373,7 +373,7 @@ func (in *Input) Work(steps int) error {
 	return nil
 }
 
-const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+const liftHint = "if you trust the file, raise the limit with --max-unpacked SIZE"
 
 // Fail makes an error at the last line, or the place of the last Mark.
 func (in *Input) Fail(format string, args ...any) *snapshot.FormatError {
@@ -384,7 +384,7 @@ func (in *Input) Fail(format string, args ...any) *snapshot.FormatError {
 func (in *Input) Cut() *snapshot.FormatError {
 	return &snapshot.FormatError{
 		File: in.name, Offset: in.offset(), Reason: "the file ends in the middle of the snapshot",
-		Hint: "the writer was stopped, or the copy is not complete",
+		Hint: "the writer was stopped, or the copy is incomplete",
 	}
 }
 

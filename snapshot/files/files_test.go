@@ -287,7 +287,7 @@ func TestWhatARunLacksIsNoted(t *testing.T) {
 		left  int
 	}{
 		"a snapshot is cut short":              {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", cut[:50]) }, "cut short", 2},
-		"a snapshot is zeros":                  {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", strings.Repeat("\x00", 900)) }, "zeros in place of a snapshot", 2},
+		"a snapshot is zeros":                  {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", strings.Repeat("\x00", 900)) }, "only zeros, no snapshot", 2},
 		"a snapshot is of no format":           {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.memdiag", "hello") }, "not a snapshot", 2},
 		"the only snapshot of a rank is empty": {func(t *testing.T, dir string) { write(t, dir, "snapshot_7_rank3.memdiag", "") }, "no snapshot of rank 3 can be read", 2},
 		"a pickle is cut short":                {func(t *testing.T, dir string) { write(t, dir, "snapshot_7.pickle", "\x80\x04}(") }, "snapshot_7.pickle: byte", 2},

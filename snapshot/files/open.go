@@ -232,10 +232,10 @@ func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	if o.At != (snapshot.At{}) && s.Moment == nil {
-		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it has no record of events, so that nothing tells what was live at %s", o.At), Hint: "PyTorch's snapshots have one; without --at the file is shown as it is"}
+		return nil, &snapshot.FormatError{File: path, Reason: fmt.Sprintf("it has no history of allocations, so what was live at %s is unknown", o.At), Hint: "PyTorch's snapshots have one; without --at the file is shown as it is"}
 	}
 	if o.Timeline && len(s.Timelines) == 0 {
-		return nil, &snapshot.FormatError{File: path, Reason: "it has no record of events, so that nothing tells what its memory did", Hint: "PyTorch's snapshots have one, if torch.cuda.memory._record_memory_history() was called"}
+		return nil, &snapshot.FormatError{File: path, Reason: "it has no history of allocations", Hint: "PyTorch's snapshots have one, if torch.cuda.memory._record_memory_history() was called"}
 	}
 	step, rank := newNamePatterns().read(filepath.ToSlash(path))
 	if s.Rank == snapshot.NoRank {
@@ -263,7 +263,7 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 	}
 	// What some profilers leave when their program is killed has no end that tells.
 	if now, err := f.file.Stat(); err == nil && now.Size() < f.size {
-		return nil, &snapshot.FormatError{File: path, Offset: now.Size(), Reason: "the file became shorter while it was read", Hint: "read it again when nobody writes it"}
+		return nil, &snapshot.FormatError{File: path, Offset: now.Size(), Reason: "the file became shorter while it was read", Hint: "read it again once it is complete"}
 	}
 	return s, nil
 }
@@ -337,16 +337,16 @@ func (s *source) unknown() error {
 	case s.size == 0:
 		e.Reason, e.Hint = "an empty file", ""
 		if n, _ := s.file.Read(make([]byte, 1)); n > 0 {
-			e.Reason, e.Hint = "a file that tells no size, such as the kernel's own below /proc", "copy it first; it is not read in one go"
+			e.Reason, e.Hint = "a file without a size, such as those of the kernel below /proc", "copy it to a regular file first"
 		}
 	case s.isZeros():
-		e.Reason, e.Hint = "zeros in place of a snapshot", "the machine failed while it was written; take it again"
+		e.Reason, e.Hint = "only zeros, no snapshot", "the machine failed while it was written; take it again"
 	case s.isCutOff():
 		e.Reason = "a compressed file that ends before anything of it can be unpacked"
-		e.Hint = "the writer was stopped, or the copy is not complete"
+		e.Hint = "the writer was stopped, or the copy is incomplete"
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
-		e.Hint = "name the folder that it lies in"
+		e.Hint = "name its folder"
 	}
 	if other := s.other(); other != nil {
 		return other
@@ -415,7 +415,7 @@ var others = []struct {
 	{"memray", 6, memrayRecording, memrayHint},
 	{"memray\x00", 64, memrayRecording, memrayHint}, // after the head of lz4
 	{`{"version": 0, "costs": [`, 25, "memray's graph for gprof2dot, which has neither lines nor counts", memrayHint},
-	{"speedscope.app/file-format-schema", 100, "stacks for speedscope, which do not tell how many blocks they hold", "give memdiag the profiler's own file; of memray: " + memrayHint},
+	{"speedscope.app/file-format-schema", 100, "stacks for speedscope, without the number of blocks", "give memdiag the profiler's own file; of memray: " + memrayHint},
 	{`"total_num_allocations"`, 64, "memray's statistics, which have no stacks", memrayHint},
 	{"Memcheck, a memory error detector", 512, "a report of valgrind's memcheck, which is no profile", valgrindHint},
 	{"ms_print arguments:", 1024, "what ms_print prints of massif's file", "give memdiag the file itself"},

@@ -33,7 +33,7 @@ func openRegular(path string) (*os.File, int64, error) {
 }
 
 func notRegular(path string) error {
-	return &InputError{Reason: path + ": not a regular file, but a pipe, a socket or a device", hint: "save the snapshot to a file first; it is not read in one go"}
+	return &InputError{Reason: path + ": not a regular file, but a pipe, a socket or a device", hint: "save the snapshot to a file first"}
 }
 
 // neither is the error for what is at path and neither a file nor a folder: a pipe, or a

@@ -20,7 +20,7 @@ func Resolve(name, dir string) (path string, err error) {
 	}
 	full := name
 	if name == "-" && !isRegular(filepath.Join(dir, name)) {
-		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first; it is not read in one go"}
+		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first"}
 	}
 	if !filepath.IsAbs(name) {
 		full = filepath.Join(dir, name)
@@ -55,7 +55,7 @@ func Resolve(name, dir string) (path string, err error) {
 func aFolder(name string, f folder) error {
 	e := &InputError{Reason: name + ": a folder, not a snapshot", hint: "name a file in it, or a run's snapshot such as snapshot_50"}
 	if len(f.names) > 0 {
-		e.hint = fmt.Sprintf("memdiag diff %s compares what lies in it; one of them is %s", name, filepath.Join(name, f.names[len(f.names)-1]))
+		e.hint = fmt.Sprintf("memdiag diff %s compares its snapshots; one of them is %s", name, filepath.Join(name, f.names[len(f.names)-1]))
 	}
 	return e
 }
@@ -141,7 +141,7 @@ func ResolveRun(name, dir string) (path string, err error) {
 	}
 	full := name
 	if name == "-" && !isRegular(filepath.Join(dir, name)) {
-		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first; it is not read in one go"}
+		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first"}
 	}
 	if !filepath.IsAbs(name) {
 		full = filepath.Join(dir, name)

@@ -329,7 +329,7 @@ func (r *runReader) choose(want int, f *Folder) error {
 	r.rank, r.ranks = snapshot.NoRank, max(1, len(ranks))
 	switch {
 	case want != snapshot.NoRank && !slices.Contains(ranks, want):
-		hint := "no name of a snapshot there tells a rank"
+		hint := "its snapshots have no ranks in their names"
 		if len(ranks) > 0 {
 			hint = fmt.Sprintf("there are ranks %v", ranks)
 		}

@@ -80,7 +80,7 @@ func (c *cursor) charge(bytes int) {
 	if *c.room -= int64(bytes); *c.room < 0 && c.err == nil {
 		c.err = &snapshot.FormatError{
 			File: c.file, Offset: c.offset, Reason: c.where + " takes more memory than a file of its size may ask for",
-			Hint: "where you trust the file, --max-unpacked SIZE lifts the bound",
+			Hint: "if you trust the file, raise the limit with --max-unpacked SIZE",
 		}
 	}
 }

@@ -138,10 +138,10 @@ func (in *input) line() ([]byte, error) {
 // What is said of a file that ends too soon.
 const (
 	cutReason = "the file ends in the middle of the snapshot"
-	cutHint   = "the writer was stopped, or the copy is not complete"
+	cutHint   = "the writer was stopped, or the copy is incomplete"
 )
 
-const liftHint = "where you trust the file, --max-unpacked SIZE lifts the bound"
+const liftHint = "if you trust the file, raise the limit with --max-unpacked SIZE"
 
 // cut is the error of a stream that ends too soon.
 func (in *input) cut() error {

@@ -190,9 +190,9 @@ func withoutDisplaced(blocks []held) []held {
 // rewind puts the segments and blocks of each device that has a moment as they were then.
 func (b *builder) rewind(name string) error {
 	if !b.moments.any() {
-		e := &snapshot.FormatError{File: name, Reason: "it records no allocations, so nothing tells what was live before its end", Hint: "torch.cuda.memory._record_memory_history() records them"}
+		e := &snapshot.FormatError{File: name, Reason: "it has no history of allocations, so what was live before its end is unknown", Hint: "torch.cuda.memory._record_memory_history() records them"}
 		if b.moments.at.Kind == snapshot.AtOOM && b.record.events > 0 {
-			e.Reason, e.Hint = "no request for memory failed in its record", "memdiag show FILE --at peak shows when most was live"
+			e.Reason, e.Hint = "no request for memory failed in its history", "memdiag show FILE --at peak shows the peak"
 		}
 		return e
 	}
@@ -296,17 +296,17 @@ func (b *builder) place(address uint64, size, requested snapshot.Bytes, state sn
 // until is the time of a step's end, or of a time since the first event, in Unix microseconds.
 func (r *record) until(name string, at snapshot.At) (int64, error) {
 	if r.first == 0 {
-		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("nothing is known of %s: its events have no times", at), Hint: "peak and oom take events in their order"}
+		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("%s is unknown: its events have no times", at), Hint: "--at peak and --at oom need no times"}
 	}
 	if at.Kind == snapshot.AtTime {
 		return r.first + at.Time.Microseconds(), nil
 	}
 	ends := r.stepEnds()
 	if len(ends) == 0 {
-		return 0, &snapshot.FormatError{File: name, Reason: "it does not tell its steps", Hint: "steps come from torch.optim, which PyTorch 2.5 and later notes in their snapshots; --at time:1.5s counts from the first event"}
+		return 0, &snapshot.FormatError{File: name, Reason: "it does not record steps", Hint: "steps come from torch.optim, which PyTorch 2.5 and later notes in their snapshots; --at time:1.5s counts from the first event"}
 	}
 	if at.Step < 1 || at.Step > int64(len(ends)) {
-		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("it has the ends of steps 1 to %d, not of %d", len(ends), at.Step), Hint: "steps are counted from the beginning of the record, which may be long after that of the training"}
+		return 0, &snapshot.FormatError{File: name, Reason: fmt.Sprintf("it has the ends of steps 1 to %d, not of %d", len(ends), at.Step), Hint: "steps are counted from the beginning of the history, which may be long after that of the training"}
 	}
 	return ends[at.Step-1], nil
 }

@@ -226,7 +226,7 @@ func (m *machine) set(to value, items []value) error {
 func (m *machine) class(module, name string) (value, error) {
 	if module != "tracemalloc" || name != "Snapshot" && name != "_Traces" {
 		err := m.in.Fail("asks for %.80q; memdiag does not run pickles", module+"."+name)
-		err.Hint = "a dump of tracemalloc holds nothing of the kind; find out where the file comes from"
+		err.Hint = "tracemalloc writes no such thing; find out where the file comes from"
 		return value{}, err
 	}
 	m.isDump = m.isDump || name == "Snapshot"
