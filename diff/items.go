@@ -121,7 +121,7 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	j.Because("the process grows in proportion, by about %s per %s beyond recorded stacks", snapshot.FormatBytes(each), h.Noun())
 	if h.From != snapshot.NoStack {
 		row.Frames = r.Last.Stacks.Frames(h.From)
-	} else if len(row.Frames) == 0 {
+	} else if e.Line() != nil {
 		row.Frames = e.Frames
 	}
 	f := r.finding(cluster{rows: []*Row{row}, j: j}, frame.Headline(row.Frames))

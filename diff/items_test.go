@@ -382,3 +382,17 @@ func addStack(s *snapshot.Snapshot, n int, size snapshot.Bytes, stack ...snapsho
 	b.State, b.Stack, b.Count = append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames(stack)), append(b.Count, int64(n))
 	b.BirthStep = append(b.BirthStep, snapshot.NoStep)
 }
+
+// TestAContainerIsFilledAtTheLineOfNativeMemory: a buffer that is enlarged in place has no other line.
+func TestAContainerIsFilledAtTheLineOfNativeMemory(t *testing.T) {
+	run := containerRun(upTo(24), func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }, lengths{"main.buf", 0, 0, func(i int) int64 { return 8 * int64(i) }})
+	last := run.Snapshots[len(run.Snapshots)-1]
+	last.Native = []snapshot.StackID{last.Stacks.InternFrames([]snapshot.Frame{{Function: "handle", File: "serve.py", Line: 4}})}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0]; f.Verdict != Leak || f.Holder == nil || f.Holder.Path != "main.buf" || f.Headline != 0 || f.Rows[0].Frames[0].Line != 4 {
+		t.Errorf("%+v", f)
+	}
+}
