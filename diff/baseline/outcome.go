@@ -93,11 +93,15 @@ func (o *Outcome) InDoubt(r *diff.Result) bool {
 // Fingerprint names the place of a site over edits of lines, other checkouts,
 // ranks and machines: the functions of the user's own code on its stack, with the
 // names of their files. What one function allocates on several lines has one
-// fingerprint.
+// fingerprint. Growth of the process itself is named by its label: whether a run finds its line is chance.
 func Fingerprint(row *diff.Row) string {
 	var text strings.Builder
-	own := frame.Own(row.Frames)
-	for _, f := range row.Frames {
+	frames := row.Frames
+	if row.Device.Kind == snapshot.Process && row.Label != "" {
+		frames = nil
+	}
+	own := frame.Own(frames)
+	for _, f := range frames {
 		if !own(f) {
 			continue
 		}
@@ -108,7 +112,7 @@ func Fingerprint(row *diff.Row) string {
 		text.WriteString(function(f) + "\x00" + frame.Base(file) + "\x01")
 	}
 	if text.Len() == 0 {
-		for _, f := range row.Frames {
+		for _, f := range frames {
 			text.WriteString(function(f) + "\x01")
 		}
 	}
