@@ -121,7 +121,7 @@ func unused(m snapshot.Meters) bool {
 func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
 	var names []string
 	for i := 0; i < len(devices); i++ {
-		if !idle(devices[i]) || devices[i].Kind == snapshot.Graph || devices[i].Kind == snapshot.Items {
+		if !idle(devices[i]) || devices[i].Kind.InProcess() || devices[i].Kind.Unsized() {
 			continue
 		}
 		last := i

@@ -278,6 +278,9 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	p.line(p.paint.bold(title))
 	var rows [][]string
 	shown := o.top(len(findings))
+	for !o.All && shown > 1 && ofNothing(findings[shown-1]) {
+		shown--
+	}
 	several := false
 	wheres := make([]where, shown)
 	for i, f := range findings[:shown] {
@@ -311,6 +314,11 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 		p.prose("  ", "    ", texts[i]+": "+join(string(f.Verdict), reasons(f)))
 	}
 	p.line("")
+}
+
+// ofNothing is true for what is harmless and takes no memory, such as a program that JAX compiled once.
+func ofNothing(f *diff.Finding) bool {
+	return f.Growth().Bytes == 0 && (f.Verdict == diff.Bounded || f.Verdict == diff.Clean)
 }
 
 // totals accounts for every row once, so that the lines sum to the growth.

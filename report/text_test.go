@@ -232,13 +232,30 @@ func TestShortenedKeepsBothEnds(t *testing.T) {
 	}
 }
 
+// TestProgramsCompiledOnceAreOneLine: ten rows of 0 B stood in the way.
+func TestProgramsCompiledOnceAreOneLine(t *testing.T) {
+	var list []*diff.Finding
+	for i := range 12 {
+		row := &diff.Row{Frames: []snapshot.Frame{{Function: "f", File: "train.py", Line: i + 1}}, After: diff.Tally{Blocks: 1, Bytes: snapshot.Bytes(max(0, 2-i)) * snapshot.KiB}}
+		list = append(list, &diff.Finding{Rows: []*diff.Row{row}, Verdict: diff.Bounded})
+	}
+	p := newPage(TextOptions{})
+	p.elseGrew("What else grew", list, TextOptions{})
+	text := string(rendered(t, func(b *bytes.Buffer) error { return p.writeTo(b) }))
+	if !strings.Contains(text, "… 10 more call sites") || strings.Count(text, "train.py") != 2 {
+		t.Error(text)
+	}
+}
+
 func TestUnusedDevicesTakeOneLine(t *testing.T) {
 	r := pyramidResult(t)
 	for i := 1; i < 4; i++ {
 		idle := snapshot.Device{Kind: snapshot.CUDA, Index: i, Limit: snapshot.Unknown, Meters: snapshot.Meters{Driver: snapshot.Unknown}}
 		r.First.Devices, r.Last.Devices = append(r.First.Devices, idle), append(r.Last.Devices, idle)
 	}
-	r.First.Devices[2].Meters.Reserved = snapshot.MiB // it was used
+	r.First.Devices[2].Meters.Reserved = snapshot.MiB                           // it was used
+	heap := snapshot.Device{Kind: snapshot.PythonHeap, Limit: snapshot.Unknown} // of which nothing can be done
+	r.First.Devices, r.Last.Devices = append(r.First.Devices, heap), append(r.Last.Devices, heap)
 	for name, c := range map[string]struct {
 		write func(*bytes.Buffer) error
 		want  string

@@ -51,7 +51,11 @@ and writes one page, report.html.`,
 			if err := env.draw(dir, result, about); err != nil {
 				return err
 			}
-			env.talk.next("diff", filepath.Join(dir, "snapshot_0"), filepath.Join(dir, "snapshot_50"))
+			if f := result.Findings; result.Leaks() > 0 && f[0].Cause != nil {
+				env.talk.next("explain", f[0].Cause.ID)
+			} else {
+				env.talk.next("diff", dir)
+			}
 			return nil
 		},
 	}
