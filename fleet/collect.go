@@ -159,6 +159,7 @@ func (c *Collector) Add(run *snapshot.Run, r *diff.Result) {
 	c.tables["verdicts"].Append(c.ID, rank, string(verdict), sentence, unseen)
 }
 
+// verdictOf is clean only where the sentence beside it says "no leak found" without a doubt.
 func verdictOf(r *diff.Result) diff.Verdict {
 	leaks := r.Leaks()
 	for _, c := range r.Children {
@@ -167,7 +168,7 @@ func verdictOf(r *diff.Result) diff.Verdict {
 	switch {
 	case leaks > 0:
 		return diff.Leak
-	case r.Count(diff.Inconclusive) > 0 || r.Unexplained() != nil:
+	case r.Count(diff.Inconclusive) > 0 || len(r.Unaccounted()) > 0 || r.Doubt(r.Run().Info.Unseen) != "":
 		return diff.Inconclusive
 	}
 	return diff.Clean

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -25,6 +26,41 @@ func TestARunThatFailedRanOutOfMemoryOnlyIfSomethingSaysSo(t *testing.T) {
 		collector := NewCollector(run, About{})
 		collector.ranOut = ranOut(run, &snapshot.Snapshot{Devices: []snapshot.Device{{Kind: snapshot.CUDA, OutOfMemory: c.ooms}}})
 		if got := collector.Tables()["runs"].Columns[6].Texts[0]; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestADoubtedRankIsInconclusive: it was clean beside a sentence that said "inconclusive".
+func TestADoubtedRankIsInconclusive(t *testing.T) {
+	stacks := snapshot.NewStacks()
+	run := &snapshot.Run{}
+	for step := range int64(6) {
+		run.Snapshots = append(run.Snapshots, &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: 10 * step, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: stacks,
+			Devices: []snapshot.Device{{Kind: snapshot.CPU, Limit: snapshot.Unknown}}, Segments: []snapshot.Segment{{NumBlocks: 1}},
+			Blocks: snapshot.Blocks{
+				Segment: []int32{0}, Address: []uint64{4096}, Size: []snapshot.Bytes{4096}, Requested: []snapshot.Bytes{4096},
+				State: []snapshot.State{snapshot.Live}, BirthStep: []int64{0},
+				Stack: []snapshot.StackID{stacks.InternFrames([]snapshot.Frame{{Function: "f", File: "a.py", Line: 1}})},
+			},
+		})
+	}
+	failed, ended := 1, epoch.Add(time.Minute)
+	for name, c := range map[string]struct {
+		info snapshot.Info
+		want diff.Verdict
+	}{
+		"a run that ended well": {snapshot.Info{Started: epoch, Finished: &ended}, diff.Clean},
+		"one that goes on":      {snapshot.Info{Started: epoch}, diff.Inconclusive},
+		"one that failed":       {snapshot.Info{Started: epoch, Finished: &ended, ExitCode: &failed}, diff.Inconclusive},
+	} {
+		run.Info = c.info
+		r, err := diff.Analyze(run, diff.ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := verdictOf(r); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
