@@ -90,9 +90,9 @@ func verification(v *baseline.Verification) string {
 			fmt.Fprintf(&b, ", %d undecided", n)
 		}
 	case v.Why != "":
-		fmt.Fprintf(&b, "the first run shows no leak; the second run: %s", v.Why)
+		fmt.Fprintf(&b, "the first run has no proven leak; the second run: %s", v.Why)
 	default:
-		b.WriteString("the first run shows no leak")
+		b.WriteString("the first run has no proven leak")
 	}
 	b.WriteByte('\n')
 	for i := 0; i < len(v.Checks); {

@@ -64,7 +64,7 @@ var seriesRules = []rule{
 		},
 		verdict: Inconclusive, evidence: Weak,
 		reason: func(f *facts) string {
-			return fmt.Sprintf("%s; but %s, and they are still live; run longer to decide", f.why, f.births)
+			return fmt.Sprintf("%s; but blocks from %d points of the run are still live; run longer to decide", f.why, f.births.Distinct)
 		},
 	},
 	{
