@@ -50,7 +50,7 @@ func (r *Result) mapped() *Reserve {
 		return nil
 	}
 	e := r.ofProcess(x, grown)
-	e.Mapped, e.Uncounted, e.Graph = true, silent, nil
+	e.Mapped, e.Uncounted, e.Graph, e.Frames = true, silent, nil, nil
 	r.explainReserve(e)
 	return e
 }

@@ -281,15 +281,14 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 		Rate: Rate{Unit: s.Axis.Unit, Bytes: trend.Rate(x, rest)}, From: x[0], To: x[len(x)-1],
 	}
 	r.explainReserve(e)
-	if len(r.Last.Native) > 0 {
+	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
+		e.Graph = &r.Last.Holders[i]
+		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
+	} else if len(r.Last.Native) > 0 {
 		e.Frames = r.Last.Stacks.Frames(r.Last.Native[0])
 		if e.Cause != nil {
 			e.CauseWhy = "malloc's memory grows at this line, and no recorded stack explains it"
 		}
-	}
-	if i := slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return h.Kind == snapshot.Nodes }); i >= 0 {
-		e.Graph = &r.Last.Holders[i]
-		e.Cause, e.CauseWhy = cause.Find("graph-retained"), "autograd's graph grows"
 	}
 	return e
 }
@@ -455,7 +454,7 @@ func (e *Reserve) String() string {
 		}
 		where := "Source line unknown: " + what
 		if at := e.Line(); at != nil {
-			where = fmt.Sprintf("It grew while %s:%d ran, in native code", at.File, at.Line)
+			where = fmt.Sprintf("malloc's memory grew while %s:%d ran", at.File, at.Line)
 		}
 		return fmt.Sprintf("memory of the process %s by %s after warm-up, by %s a %s (%s to %s, 95 %% interval), beyond the %s that recorded stacks explain. %s",
 			how, e.Growth, snapshot.FormatBytes(rate.Value), e.Rate.Unit, snapshot.FormatBytes(rate.Low), snapshot.FormatBytes(rate.High), max(e.Live, 0), where)

@@ -6,6 +6,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
 	"github.com/memdiag/memdiag/diff/budget"
+	"github.com/memdiag/memdiag/diff/cause"
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/report"
 	"github.com/memdiag/memdiag/snapshot"
@@ -86,5 +87,20 @@ func TestALeakThatTwiceTheStepsDenyIsInDoubt(t *testing.T) {
 	rank.Double = &baseline.Doubled{Unconfirmed: []*diff.Finding{outcome.Leaks[0].Finding}, Half: snapshot.Mark{Step: 50}, Whole: snapshot.Mark{Step: 100}}
 	if d := (Options{}).Decide([]Rank{rank}, outcome); d.Verdict != diff.Inconclusive {
 		t.Errorf("%s, %q", d.Verdict, d.Headlines)
+	}
+}
+
+// TestGrowthOfTheProcessIsInDoubt also if its line is known.
+func TestGrowthOfTheProcessIsInDoubt(t *testing.T) {
+	for want, frames := range map[string][]snapshot.Frame{
+		"source line unknown; ":                     nil,
+		"only a longer run can judge this growth; ": {{Function: "main", File: "fit.py", Line: 16}},
+	} {
+		rank, outcome := clean()
+		rank.Result.Reserves = []diff.Reserve{{Meter: cause.Host, Frames: frames}}
+		rank.Doubt = rank.doubts(nil)
+		if d := (&Options{}).Decide([]Rank{rank}, outcome); rank.Doubt != want || d.Verdict != diff.Inconclusive {
+			t.Errorf("%s: %q", d.Verdict, rank.Doubt)
+		}
 	}
 }

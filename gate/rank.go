@@ -101,9 +101,11 @@ const least = 3
 func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 	leaks := r.Result.Leaks() > 0
 	switch grown := r.Result.Unaccounted(); {
-	case len(grown) > 0 && !leaks && grown[0].Line() == nil:
+	case len(grown) > 0 && !leaks && grown[0].Line() != nil:
+		return "only a longer run can judge this growth; "
+	case len(grown) > 0 && !leaks:
 		return "source line unknown; "
-	case leaks && len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
+	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
 		return grown[len(grown)-1].Clause() + "; "
 	case leaks:
 		return ""

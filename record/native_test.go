@@ -10,7 +10,7 @@ from memdiag import _native
 extension = {"heap": 0}
 exec(compile("def malloc(size):\n    global heap\n    heap += size", "/x/site-packages/extension.py", "exec"), extension)
 malloc = extension["malloc"]
-agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False, own=types.SimpleNamespace(bytes=0))
+agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False, stepping=False, own=types.SimpleNamespace(bytes=0, blocks=0))
 
 def figures():
     return extension["heap"], 0, 0
@@ -33,12 +33,19 @@ def halves():
     malloc(60_000)
     malloc(-60_000)
 
+def three():
+    malloc(9 << 20)
+    malloc(30_000)
+    malloc(30_000)
+    malloc(30_000)
+    malloc(-9 << 20)
+
 def still():
     malloc(1000)
     malloc(-1000)
 
-def search(body, *args, rounds=1200):
-    watch = _native.Native(agent, figures)
+def search(body, *args, rounds=1200, pace=1e12):
+    watch = _native.Native(agent, figures, lambda: pace)
     watch.open()
     for _ in range(rounds):
         body(*args)
@@ -51,10 +58,12 @@ search(step, 30_000)
 search(half)
 search(two)
 search(halves)
+search(three)
 search(still)
 search(step, 30_000, rounds=3)
+search(step, 30_000, pace=9)
 
-watch = _native.Native(agent, figures)
+watch = _native.Native(agent, figures, lambda: 1e12)
 watch.open()
 step(9)
 watch.rest()
@@ -64,8 +73,17 @@ for _ in range(1200):
     step(30_000)
 watch.end()
 print(watch.stack[0][0], watch.votes[None])
+agent.elapsed = lambda: 18.0
+watch.open()
+for _ in range(1200):
+    half()
+watch.end()
+print(watch.stack[0][0])
+watch.open()
+print(watch.on, agent.own.blocks)
+agent.elapsed = lambda: 9.0
 
-watch = _native.Native(agent, lambda: None)
+watch = _native.Native(agent, lambda: None, lambda: 1e12)
 watch.open()
 print(watch.on)
 
@@ -79,9 +97,13 @@ func TestTheLineAtWhichNativeMemoryGrows(t *testing.T) {
 half: malloc(80_000) 3 False None
 two: malloc(70_000) 3 False None
 None 10 False None
+None 10 False None
 None 0 True None
 None 0 True None
+None 10 False None
 step 0
+half
+False 0
 False
 None 0 False None
 `)

@@ -176,7 +176,7 @@ func guiltyMark(f *diff.Finding) string {
 	if ofNodes(f) {
 		return "the graph ends here"
 	}
-	if ofItems(f) {
+	if filled(f) {
 		return "filled here"
 	}
 	if f.Headline != frame.Headline(f.Rows[0].Frames) {

@@ -24,6 +24,8 @@ func clauseOf(f *diff.Finding) string {
 	switch {
 	case ofItems(f) && f.Headline < 0:
 		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", source line unknown"
+	case ofItems(f) && !filled(f):
+		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", allocated " + atPlace(f)
 	case ofItems(f):
 		return rate + " held by " + glue("`"+brief(f.Holder.Path)+"`") + ", filled " + atPlace(f)
 	case ofNodes(f) && f.Holder != nil:
@@ -41,6 +43,9 @@ func ofNodes(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Gr
 
 // ofItems reports whether what leaks are the items of a container.
 func ofItems(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Items }
+
+// filled reports whether the line of a leak of items is the one that makes the container longer. Otherwise malloc's memory grows there.
+func filled(f *diff.Finding) bool { return ofItems(f) && f.Holder.From != snapshot.NoStack }
 
 // ofProcess reports whether the growth of the process tells what leaks take.
 func ofProcess(f *diff.Finding) bool { return ofNodes(f) || ofItems(f) }

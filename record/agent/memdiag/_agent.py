@@ -272,6 +272,8 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.holders.begin_anew()
         if self.torch.module is not None:
             self.heap.begin_anew()
+        else:
+            self.heap.forget_native()
 
     def prepared(self):
         """What the main thread imports has been imported."""
@@ -304,9 +306,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         with self.own if wants else contextlib.nullcontext():  # to count what is its own takes milliseconds
             self.look(forced)
         if not self.stepping and not self.ticker.acts():
-            self.heap.native.overdue()
-            if self.heap.grows_outside():
-                self.heap.native.open()
+            self.heap.look_outside()
             if self.ticks > before:
                 self.code.begin()
 

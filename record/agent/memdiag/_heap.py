@@ -69,7 +69,9 @@ class Heap:
         self.free = 0  # tuples, when they were last counted
         self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
         self.windows = Windows(agent, self.malloc)
-        self.native, self.outside = Native(agent, self.malloc), False  # and whether the heap grows, and Python has little that is new
+        self.native = Native(agent, self.malloc, self.pace)
+        self.outside = False  # whether the heap grows, and Python has little that is new
+        self.levels = []  # the agent's time and bytes in use beyond tensors: at the first snapshot and at the last
 
     def start(self):
         if self.wanted == "on" and not self.windowed():
@@ -119,6 +121,17 @@ class Heap:
         self.windows.stop()
         self.windows = Windows(self.agent, self.malloc)
         self.told, self.rows = {}, {}
+        self.forget_native()
+
+    def forget_native(self):
+        """Other work begins."""
+        self.native.end()
+        self.native, self.outside, self.levels = Native(self.agent, self.malloc, self.pace), False, []
+
+    def pace(self):
+        """By how many bytes a second malloc's memory grows beyond tensors."""
+        (began, low), (now, high) = self.levels
+        return max(0, high - low) / max(1e-3, now - began)
 
     def torch_or_jax(self):
         """Whether either is imported; who counts all objects beside them is to ask for tracing at each so many steps."""
@@ -137,15 +150,16 @@ class Heap:
         return self.rises if self.beside else True
 
     def boundary(self, step):
-        self.native.overdue()
         if self.windowed():
             self.windows.boundary(step)
-        if self.grows_outside():
-            self.native.open()
+        self.look_outside()
 
-    def grows_outside(self):
-        """Whether malloc's memory grows, and no line of Python's explains it."""
-        return self.outside or self.windows.outside()
+    def look_outside(self):
+        """Has the line be looked for at which malloc's memory grows, if no line of Python's explains it."""
+        if self.outside or self.windows.outside():
+            self.native.open()
+        else:
+            self.native.overdue()
 
     def ahead(self):
         """How many of the next steps need no look at their end."""
@@ -243,6 +257,8 @@ class Heap:
         if not self.windowed() and not self.tracing:
             self.look(self.in_use(heap))
         self.native.fill(snapshot)
+        level = self.agent.elapsed(), self.in_use(heap) - self.agent.torch.bytes
+        self.levels = [*self.levels[:1], level] if self.levels else [level, level]
         if not self.agent.own.collects:
             snapshot.notes.append("Python's collector of cycles is off (gc.disable): objects that refer to each other are never released")
         if self.mallinfo is False and not self.tracing and self.wanted != "off":

@@ -4,8 +4,11 @@ For a short while Python calls us for each line of the program's own, and malloc
 ends at the same line, so that what a loop allocates and releases again cancels out.
 """
 
+import _tracemalloc
 import collections
+import sys
 import time
+from _thread import get_ident
 
 from ._budget import Budget
 from ._clock import work
@@ -18,10 +21,14 @@ ALLOWANCE, SHARE, PART = 0.2, 0.03, 0.05
 ROUNDS, LEAST = 4, 64 << 10
 # Seconds that Python takes to call us, for a line or for a function.
 CALL = 5e-7
-# One whose first line does not run again begins anew once another line has run so many times, and is given up after so many seconds.
-LOST, LONGEST = 1000, 5.0
-# The line is known once so many windows name it, and this share of them all. After so many windows there is none.
-ENOUGH, MOST_OF, WINDOWS = 3, 0.6, 10
+# One whose first line does not run again begins anew once another line has run so many times, and is given up after so many seconds;
+# one that has begun its rounds, after so many.
+LOST, LONGEST, UNENDING = 1000, 5.0, 60.0
+# A window that grows so many times as fast as the process does shows a buffer that fills, and is emptied later.
+FASTER = 4
+# The line is known once so many windows name it, and this share of them all. After so many windows there is none. Once the time has
+# grown so many times, it is looked for again: a program may go on to other work.
+ENOUGH, MOST_OF, WINDOWS, AGAIN = 3, 0.6, 10, 2
 # A line that grew by between these shares of what all of them did explains it.
 EXPLAINS = 0.5, 1.5
 
@@ -34,38 +41,45 @@ class Line:
 
 
 class Native(Passes):
-    def __init__(self, agent, malloc):
+    def __init__(self, agent, malloc, pace):
         Passes.__init__(self, agent)
-        self.malloc = malloc
+        self.malloc, self.pace = malloc, pace  # pace returns by how many bytes a second the process grows
         self.budget = Budget(agent, ALLOWANCE, SHARE)
         self.stack = None  # of the line, once it is known
         self.votes = collections.Counter()  # windows by the innermost frame that they name; None for none
         self.given_up = 0  # windows without an end
+        self.again = None  # when the line is looked for again; None while it is
         self.began, self.seen = 0.0, 0  # when the window was opened, and the calls that the budget knows
-        self.rested = None  # bytes in use when the agent's own work began
+        self.lines, self.ours = {}, 0  # by code and line; and the blocks of Python's that these take
         self.anew()
 
     def open(self):
         """Opens a window, if it is of use."""
-        if self.stack is None and self.windows() < WINDOWS and self.budget.affords(PART) and self.malloc() and self.free():
-            self.end()
+        self.overdue()
+        if self.again is not None and self.agent.elapsed() >= self.again:
+            self.again, self.given_up = None, 0
+            self.votes.clear()
+        if self.again is None and not self.on and self.budget.affords(PART) and self.free() and self.malloc():
             self.most = self.events + (1 << 20)
-            self.began = time.monotonic()
             self.anew()
             self.begin()
 
     def end(self):
         Passes.end(self)
-        self.level = self.rested = None
+        self.anew()
 
     def windows(self):
         return self.votes.total() + self.given_up
 
     def anew(self):
         """A window begins with the end of the next line."""
-        self.anchor, self.rounds, self.rested = None, 0, None
+        self.anchor, self.rounds, self.rested, self.void = None, 0, None, False
         self.first = self.level = None  # bytes in use at its beginning, and when the last line ended
-        self.lines = {}  # by code and line
+        self.began = time.monotonic()
+        self.lines.clear()
+        if self.ours:
+            self.agent.own.blocks -= self.ours
+            self.ours = 0
 
     def fill(self, snapshot):
         if self.stack:
@@ -73,18 +87,23 @@ class Native(Passes):
 
     def overdue(self):
         """Gives up a window that does not come to its end."""
-        if self.on and time.monotonic() - self.began > LONGEST:
+        if self.on and time.monotonic() - self.began > (UNENDING if self.rounds else LONGEST):
             self.end()
             self.given_up += 1
+            self.settle(None)
+        else:
+            self.tidy()
 
     def rest(self):
+        """The agent's own work begins. What another thread does at it is not known apart."""
+        self.void = self.void or self.on and self.thread != get_ident()
         Passes.rest(self)
-        self.rested = self.in_use() if self.level is not None else None
+        self.rested = self.in_use() if self.resting and self.level is not None else None
 
     def resume(self):
-        if self.rested is not None:
+        if self.resting and self.rested is not None:
             gap, self.rested = self.in_use() - self.rested, None
-            self.level, self.first = self.level + gap, self.first + gap  # ours
+            self.level, self.first = self.level + gap, self.first + gap
         Passes.resume(self)
 
     def in_use(self):
@@ -92,7 +111,9 @@ class Native(Passes):
 
     def passed(self):
         begun = work()
-        if self.on and self.at is not None:
+        if self.void or _tracemalloc.is_tracing():
+            self.anew()
+        elif self.on and self.at is not None:
             self.grew()
         self.budget.spent += work() - begun + CALL * (self.events - self.seen)
         self.seen = self.events
@@ -106,7 +127,10 @@ class Native(Passes):
             return
         known = self.lines.get(key)
         if known is None:
+            blocks = sys.getallocatedblocks()
             known = self.lines[key] = Line(stack(*self.at))
+            blocks = sys.getallocatedblocks() - blocks
+            self.ours, self.agent.own.blocks = self.ours + blocks, self.agent.own.blocks + blocks
             ours = self.in_use() - now
             now, self.level, self.first = now + ours, self.level + ours, self.first + ours
         known.grown += now - self.level
@@ -114,30 +138,36 @@ class Native(Passes):
         self.level = now
         if key == self.anchor:
             self.rounds += 1
-            if self.rounds >= ROUNDS and self.level - self.first >= LEAST:
-                self.close()
-        elif not self.rounds and known.times >= LOST:
+            if self.rounds >= ROUNDS and now - self.first >= LEAST:
+                self.close(now - self.first)
+        elif not self.rounds and known.times >= LOST and not self.agent.stepping:
             self.anew()
         if not self.budget.affords():
             self.end()
 
-    def close(self):
-        guilty = self.guilty(self.level - self.first)
-        named = guilty and guilty[0]
-        self.votes[named] += 1
-        if named and self.votes[named] >= max(ENOUGH, MOST_OF * self.windows()):
-            self.stack = guilty
-        if self.stack or self.windows() >= WINDOWS:
-            self.end()
+    def close(self, grown):
+        filling = grown > FASTER * self.pace() * (time.monotonic() - self.began)
+        guilty = None if filling else self.guilty(grown)
+        self.votes[guilty and guilty[0]] += 1
+        if guilty and self.votes[guilty[0]] >= max(ENOUGH, MOST_OF * self.windows()):
+            self.settle(guilty)
+        elif self.windows() >= WINDOWS:
+            self.settle(None)
         else:
-            self.began = time.monotonic()
             self.anew()
+
+    def settle(self, stack):
+        """Ends the search with a line, or after many windows with none."""
+        if stack or self.windows() >= WINDOWS:
+            self.stack, self.again = stack, AGAIN * self.agent.elapsed()
+            self.end()
 
     def guilty(self, total):
         """The stack of the line that grew most, of those that together grew by about as much as all; None if there is none. A line that
-        allocates what another one releases has grown by more, or is the only one that has grown."""
+        allocates what another one releases has grown by more, or nearly nothing else has grown."""
         least, most = (share * total for share in EXPLAINS)
-        lines = sorted((line for line in self.lines.values() if line.grown >= least), key=lambda line: line.grown)
-        if len(lines) > 1:
-            lines = [line for line in lines if line.grown <= most]
-        return lines[-1].stack if len(lines) == 1 or lines and sum(line.grown for line in lines) <= most else None
+        rose = sorted((line for line in self.lines.values() if line.grown > 0), key=lambda line: line.grown)
+        lines = [line for line in rose if least <= line.grown <= most]
+        if not lines and rose and sum(line.grown for line in rose[:-1]) < least:
+            lines = rose[-1:]
+        return lines[-1].stack if lines and (len(lines) == 1 or sum(line.grown for line in lines) <= most) else None

@@ -30,17 +30,22 @@ class Own:
 
     def __enter__(self):
         self.depth += 1
-        if self.depth == 1:
-            self.collects = gc.isenabled()
+        if self.depth > 1:
+            return
+        self.collects = gc.isenabled()
+        try:
+            self.agent.heap.native.rest()
             self.others = self.threads()
             gc.disable()
-            self.agent.heap.native.rest()
             self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
             self.entry, self.ran, self.began = self.now(), elsewhere(), time.perf_counter()
+        except BaseException:
+            self.leave()  # the program is nearly as deep as it may go
+            raise
 
     def __exit__(self, *_):
-        self.depth -= 1
-        if self.depth:
+        if self.depth > 1:
+            self.depth -= 1
             return
         try:
             if self.others == self.threads():
@@ -48,11 +53,15 @@ class Own:
                 self.blocks += blocks - self.entry[0]
                 if not self.others or time.perf_counter() - self.began > TICKS and elsewhere() - self.ran < IDLE:
                     self.bytes += held(heap) - held(self.entry[1])
-        finally:
             self.agent.heap.native.resume()
-            self.others = None  # whose frames would keep what their ends let go of
-            if self.collects:
-                gc.enable()
+        finally:
+            self.leave()
+
+    def leave(self):
+        self.depth = 0
+        self.others = None  # whose frames would keep what their ends let go of
+        if self.collects:
+            gc.enable()
 
     def threads(self):
         """Where the program's other threads are: those that stay there have not run."""

@@ -3,9 +3,10 @@
 import _tracemalloc
 import os
 import sys
+from _thread import get_ident
 
 from ._handlers import raised
-from ._length import forget
+from ._length import forget, traced
 from ._roots import is_programs_file
 
 # Frames of a stack.
@@ -18,7 +19,9 @@ class Passes:
 
     def __init__(self, agent):
         self.agent = agent
-        self.on = False
+        self.on = self.resting = False
+        self.thread = None  # whose lines are watched
+        self.untidy = False  # whether Python may keep locals of frames that were traced
         self.events = self.most = 0  # calls and lines so far, and how many there may be
         self.at = None  # the program's innermost frame, and its line
         self.frames = []  # that ran before
@@ -32,6 +35,7 @@ class Passes:
         return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()
 
     def begin(self):
+        self.thread, self.resting, self.at, self.frames = get_ident(), False, None, []
         frame = sys._getframe()
         while frame is not None:
             if self.programs(frame):
@@ -39,30 +43,46 @@ class Passes:
                 self.frames.append(frame)
                 frame.f_trace = self.line
             frame = frame.f_back
-        self.on = True
+        self.on = self.untidy = True
         sys.settrace(self.call)
 
     def end(self):
-        if not self.on:
-            return
+        """Ends the watch. From another thread nothing else is done: a line may be watched at that moment, which ends the rest."""
         self.on = False
+        if self.thread != get_ident():
+            return
         if sys.gettrace() == self.call:
             sys.settrace(None)
         for frame in self.frames:
             if frame.f_trace == self.line:
                 frame.f_trace = None
-            forget(frame)
         self.frames, self.at = [], None
+        self.own.clear()
+        self.tidy()
+
+    def tidy(self):
+        """Has Python let go of the locals of frames that were traced, unless a line is still watched: then it waits for the next call."""
+        if self.on or not self.untidy or self.thread != get_ident() or sys.gettrace() is not None or traced(sys._getframe()):
+            return
+        self.untidy = False
+        frame = sys._getframe()
+        while frame is not None:
+            if self.programs(frame):
+                forget(frame)
+            frame = frame.f_back
         self.own.clear()
 
     def rest(self):
         """Has the agent's own calls go unseen, until resume."""
-        if self.on and sys.gettrace() == self.call:
+        if self.on and self.thread == get_ident() and sys.gettrace() == self.call:
+            self.resting = True
             sys.settrace(None)
 
     def resume(self):
-        if self.on and sys.gettrace() is None:
-            sys.settrace(self.call)
+        if self.resting and self.thread == get_ident():
+            self.resting = False
+            if self.on and sys.gettrace() is None:
+                sys.settrace(self.call)
 
     def programs(self, frame):
         """Whether a frame runs the program's own code."""
