@@ -66,6 +66,30 @@ func TestALeakComesBeforeDoubtAndDoubtBeforeAPass(t *testing.T) {
 	}
 }
 
+// On musl a leak of 8 MiB a second, of large objects, passed with --max-growth 1MiB/second by the rate of the small ones.
+func TestALeakWhoseLargeObjectsAreNotCountedDoesNotPassByItsRate(t *testing.T) {
+	for _, c := range []struct {
+		uncounted bool
+		most      snapshot.Bytes
+		want      diff.Verdict
+		first     string
+	}{
+		{true, 10, diff.Inconclusive, "inconclusive: the rate of the leak is not known; 1 leak"},
+		{true, 9, diff.Leak, "1 leak"},
+		{false, 10, diff.Clean, "within 10 B/step: 1 leak"},
+	} {
+		rank, outcome := leaking(10)
+		e := diff.Reserve{Meter: cause.Host, Uncounted: c.uncounted, Rate: diff.Rate{Unit: diff.Step}}
+		e.Rate.Bytes.Value = 4096
+		rank.Result.Reserves = []diff.Reserve{e}
+		rank.Doubt = rank.doubts(nil)
+		o := Options{MaxGrowth: diff.Growth{Bytes: c.most, Unit: diff.Step}}
+		if d := o.Decide([]Rank{rank}, outcome); d.Verdict != c.want || d.Headlines[0] != c.first {
+			t.Errorf("%+v: %s, %q", c, d.Verdict, d.Headlines)
+		}
+	}
+}
+
 // TestTheFirstSentenceIsOfTheLargestLeak: it was of the recorded process, or the first rank.
 func TestTheFirstSentenceIsOfTheLargestLeak(t *testing.T) {
 	small, _ := leaking(1)

@@ -107,6 +107,8 @@ func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 		return "source line unknown; "
 	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
 		return grown[len(grown)-1].Clause() + "; "
+	case leaks && len(grown) > 0 && grown[0].Uncounted: // the headline has the rate of the process
+		return "the rate of the leak is not known; "
 	case leaks:
 		return ""
 	}

@@ -34,7 +34,17 @@ func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
 		return strings.ReplaceAll(found(r), noBreak, " ") // the gate says what it doubts
 	}
-	return strings.ReplaceAll(leaksOfOne(r), noBreak, " ") + rateWithin(r.Findings[0].Rate) + furtherLeaks(r)
+	return strings.ReplaceAll(leaksOfOne(r), noBreak, " ") + rateWithin(r.Findings[0].Rate) + furtherLeaks(r) + uncountedGrowth(r)
+}
+
+// uncountedGrowth says by how much the process grows whose malloc gives no figures: the rate of a leak of large objects is that of
+// the small ones beside them. "" for another.
+func uncountedGrowth(r *diff.Result) string {
+	e := r.Unexplained()
+	if e == nil || !e.Uncounted {
+		return ""
+	}
+	return "; Python objects above 512 B are not counted, and the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+")
 }
 
 // mostFurther is how many leaks a sentence names beside the largest.

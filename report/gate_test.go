@@ -386,6 +386,11 @@ func TestAGatesSentenceTellsTheIntervalOfItsRate(t *testing.T) {
 	if got := GateHeadline(result); !strings.HasPrefix(got, "1 leak: ") || !strings.HasSuffix(got, within) {
 		t.Error(got)
 	}
+	result.Reserves = []diff.Reserve{{Meter: cause.Host, Uncounted: true, Rate: diff.Rate{Unit: diff.Step, Bytes: trend.Slope{Value: 8 << 20}}}}
+	if got := GateHeadline(result); !strings.HasSuffix(got, within+"; Python objects above 512 B are not counted, and the process grows by 8.00 MiB/step") {
+		t.Errorf("of a malloc without figures: %s", got)
+	}
+	result.Reserves = nil
 	result.Findings[0].Rate.Bytes = trend.Slope{Value: 4096, Low: 4096, High: 4096, N: 20}
 	if got := GateHeadline(result); got != Headline(result) {
 		t.Errorf("an interval that is a point: %s", got)
