@@ -106,7 +106,7 @@ func (l *Live) lines() []string {
 	return lines
 }
 
-// Unexplained is growth of a process that no line explains.
+// Unexplained is growth of a process that no recorded stack explains.
 func Unexplained(e *diff.Reserve) string {
 	if e.Processes != nil {
 		return e.Clause()

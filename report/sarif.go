@@ -167,7 +167,7 @@ func (g *Gate) sarifResult(d *sarifDriver, f *diff.Finding, fingerprint string) 
 	return r
 }
 
-// sarifUnexplained is the growth of a process that has no line.
+// sarifUnexplained is the growth of a process that no recorded stack explains.
 func (g *Gate) sarifUnexplained(d *sarifDriver, rank int, e *diff.Reserve) sarifResult {
 	id, at := d.rule(e.Cause)
 	j, name := reserveOf(e), deviceName(e.Device)
@@ -177,6 +177,9 @@ func (g *Gate) sarifUnexplained(d *sarifDriver, rank int, e *diff.Reserve) sarif
 	r := sarifResult{
 		RuleID: id, RuleIndex: at, Kind: "open", Level: "none", Message: sarifText{Text: g.told(reserveText(e))},
 		Fingerprints: map[string]string{"memdiag/v1": "process:" + name}, Properties: sarifProperties{Holder: j.Holder},
+	}
+	if at := e.Line(); at != nil && g.fileOf(*at) != "" {
+		r.Locations = []sarifLocation{sarifAt(g.fileOf(*at), max(0, at.Line), *at)}
 	}
 	if j.Rate != nil {
 		r.Properties.Rate = &rateJSON{Unit: j.Rate.Unit, Bytes: j.Rate.Bytes}

@@ -97,7 +97,7 @@ func verification(v *baseline.Verification) string {
 	b.WriteByte('\n')
 	for i := 0; i < len(v.Checks); {
 		n := 1
-		for i+n < len(v.Checks) && oneRate(&v.Checks[i], &v.Checks[i+n]) {
+		for i+n < len(v.Checks) && v.Checks[i].OneRate(&v.Checks[i+n]) {
 			n++
 		}
 		b.WriteString(verified(v.Checks[i : i+n]))
@@ -198,12 +198,6 @@ func stepTime(seconds float64) string {
 	return fmt.Sprintf("%.3g s a step", seconds)
 }
 
-// oneRate is true for lines of one function, whose rates are known together: leaks are matched by functions, as lines move.
-func oneRate(a, b *baseline.Check) bool {
-	return a.Process == nil && b.Process == nil && a.Before == b.Before && a.After == b.After && a.Before.Value != 0 &&
-		a.Answer == b.Answer && a.Why == b.Why
-}
-
 // checkedPlace is where a check looks.
 func checkedPlace(c *baseline.Check) string {
 	switch {
@@ -214,6 +208,9 @@ func checkedPlace(c *baseline.Check) string {
 		}
 		return place
 	case c.Process != nil:
+		if at := c.Process.Line(); at != nil {
+			return "growth of the process while " + spot(*at) + " ran"
+		}
 		return "growth of the process outside recorded stacks"
 	}
 	return Place(c.Finding)

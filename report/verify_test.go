@@ -30,18 +30,29 @@ func TestARateThatWaversAfterAFixIsUnchanged(t *testing.T) {
 
 // TestLinesOfOneFunctionHaveOneRate: each of two lines was given the rate of both.
 func TestLinesOfOneFunctionHaveOneRate(t *testing.T) {
-	at := func(line int) *diff.Finding {
-		frames := []snapshot.Frame{{Function: "<module>", File: "train.py", Line: line}}
-		return &diff.Finding{Rows: []*diff.Row{{Frames: frames}}}
-	}
 	rate := trend.Slope{Value: 512, Low: 512, High: 512}
-	of := func(line int, answer baseline.Answer) baseline.Check {
-		return baseline.Check{Finding: at(line), Answer: answer, Why: "it no longer leaks", Before: rate, Unit: diff.Step}
+	of := func(function string, line int, answer baseline.Answer) baseline.Check {
+		frames := []snapshot.Frame{{Function: function, File: "train.py", Line: line}}
+		return baseline.Check{Finding: &diff.Finding{Rows: []*diff.Row{{Frames: frames}}}, Answer: answer, Why: "it no longer leaks", Before: rate, Unit: diff.Step}
 	}
-	got := verification(&baseline.Verification{Checks: []baseline.Check{of(3, baseline.Gone), of(5, baseline.Gone), of(7, baseline.CannotTell)}})
+	got := verification(&baseline.Verification{Checks: []baseline.Check{
+		of("<module>", 3, baseline.Gone), of("<module>", 5, baseline.Gone), of("<module>", 7, baseline.CannotTell), of("evaluate", 9, baseline.CannotTell),
+	}})
 	if !strings.Contains(got, "fixed: train.py:3 and train.py:5 together: it no longer leaks; before 512 B a step, after 0 B\n") ||
-		!strings.Contains(got, "cannot tell: train.py:7: ") {
+		!strings.Contains(got, "cannot tell: train.py:7: ") || !strings.Contains(got, "cannot tell: train.py:9: ") {
 		t.Error(got)
+	}
+}
+
+// TestGrowthOfTheProcessIsToldWithItsLine: it was said to be outside recorded stacks, and had no location for code scanning.
+func TestGrowthOfTheProcessIsToldWithItsLine(t *testing.T) {
+	e := &diff.Reserve{Frames: []snapshot.Frame{{Function: "fit", File: "/repo/fit.py", Line: 9}}}
+	if got, want := checkedPlace(&baseline.Check{Process: e}), "growth of the process while /repo/fit.py:9 ran"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	g := gateOf(diff.Inconclusive)
+	if at := g.sarifUnexplained(&sarifDriver{}, snapshot.NoRank, e).Locations; len(at) != 1 || at[0].Physical.Region.StartLine != 9 || at[0].Physical.Artifact.URI != "fit.py" {
+		t.Errorf("located at %+v", at)
 	}
 }
 

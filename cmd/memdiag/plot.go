@@ -92,7 +92,7 @@ arguments it takes the run in this folder.`,
 	completeWords(cmd, "stack", stack.of)
 	flags.BoolVar(&sheet, "sheet", false, "draw a small plot for each of the call sites that change most")
 	flags.BoolVar(&ranks, "ranks", false, "draw a small plot for each rank, on one scale")
-	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default the one with the most growth")
+	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default that of the first finding")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
 }

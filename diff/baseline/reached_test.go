@@ -22,6 +22,7 @@ type told struct {
 	seconds int64    // by the clock, a mark each; 0 for 100 steps, a mark each tenth
 	leaks   string   // the function that keeps 3 blocks at each step or second
 	process int64    // bytes that the process grows by, beside
+	native  string   // the function in which malloc's memory grows, if that is known
 	at      []string // where the thread is at each mark, innermost first; the last function for good
 	holds   string   // a function that holds a block all along
 	steps   int64    // in place of 100
@@ -88,6 +89,9 @@ func (c told) analysis(t *testing.T) *diff.Result {
 		}
 		if len(c.at) > 0 {
 			s.At = []snapshot.StackID{stack(c.at[min(len(c.at)-1, len(run.Snapshots))])}
+		}
+		if c.native != "" {
+			s.Native = []snapshot.StackID{stack(c.native)}
 		}
 		b := &s.Blocks
 		add := func(functions string, n int64) {
@@ -187,6 +191,19 @@ func TestWhatProvesThatALeakIsFixed(t *testing.T) {
 				t.Errorf("%s: %s; want %s: …%s…", v.Overall(), said, c.want, c.because)
 			}
 		})
+	}
+}
+
+// TestNewGrowthOfTheProcessMayHaveALine: "source line unknown" stood beside a known line.
+func TestNewGrowthOfTheProcessMayHaveALine(t *testing.T) {
+	before := told{command: "python train.py", holds: "build main <module>"}
+	after := before
+	after.process = 67 << 10
+	for native, want := range map[string]string{"": "it is new; source line unknown", "step main <module>": "it is new"} {
+		after.native = native
+		if v := baseline.Verify(before.analysis(t), after.analysis(t)); len(v.Checks) != 1 || v.Checks[0].Why != want {
+			t.Errorf("malloc grows at %q: %+v, want %q", native, v.Checks, want)
+		}
 	}
 }
 

@@ -213,7 +213,10 @@ func (c *comparison) process() *Check {
 		k.After, k.Unit = after.Rate.Bytes, after.Rate.Unit
 	}
 	if before == nil {
-		k.Process, k.Answer, k.Why = after, CannotTell, "it is new; source line unknown"
+		k.Process, k.Answer, k.Why = after, CannotTell, "it is new"
+		if after.Line() == nil {
+			k.Why += "; source line unknown"
+		}
 		if after.Leaks {
 			k.Answer = Remains
 		}
@@ -268,13 +271,19 @@ func (v *Verification) Overall() Answer {
 	return answer
 }
 
-// fingerprints are those of a finding's places, and of what hangs on its holder.
+// fingerprints are those of a finding's places, and of what hangs on its holder, in order and each once.
 func fingerprints(f *diff.Finding) []string {
 	var names []string
 	for _, row := range slices.Concat(f.Rows, f.Behind) {
 		names = append(names, Fingerprint(row))
 	}
-	return names
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// OneRate is true for lines of one function, whose rates are known together: leaks are matched by functions, as lines move.
+func (k *Check) OneRate(other *Check) bool {
+	return k.Process == nil && other.Process == nil && k.Before == other.Before && k.After == other.After && k.Before.Value != 0 && k.Unit == other.Unit &&
+		k.Answer == other.Answer && k.Why == other.Why && k.Reached == other.Reached && slices.Equal(fingerprints(k.Finding), fingerprints(other.Finding))
 }
 
 // verdicts are the worst of the findings at each place.
@@ -331,7 +340,7 @@ func gainsOf(r *diff.Result) *gains {
 // are the sums of theirs, which is wider than it need be.
 func (g *gains) of(names []string) trend.Slope {
 	var sum trend.Slope
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	for _, name := range names {
 		sum = add(sum, g.at(name))
 	}
 	return sum

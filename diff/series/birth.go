@@ -180,7 +180,7 @@ func (s Spread) String() string {
 	if s.inSteps {
 		unit = "steps"
 	}
-	return fmt.Sprintf("its new blocks were allocated in %d distinct %s; the longest gap is %.0f %% of the run", s.Distinct, unit, 100*s.gap)
+	return fmt.Sprintf("its new blocks were allocated in %d distinct %s; the longest gap is %.0f %% of the time that was judged", s.Distinct, unit, 100*s.gap)
 }
 
 // Distinct are steps in order, each once.

@@ -29,7 +29,7 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	late, _ := slices.BinarySearch(x, x[0]+LateBegins*(x[n]-x[0]))
 	late = min(late, n-1)
 	if (y[n]-y[late])*(x[n]-x[0]) < LateShare*total*(x[n]-x[late]) && !w.Has(flatClue) {
-		return false, fmt.Sprintf("it flattens: in the last %.0f %% of the run it grows at less than %.1f of the earlier rate", 100*(1-LateBegins), LateShare)
+		return false, fmt.Sprintf("it flattens: in the last %.0f %% of the run it grows at less than %.1f of its average rate", 100*(1-LateBegins), LateShare)
 	}
 	return true, ""
 }

@@ -387,7 +387,7 @@ func (o *one) findings(l *Look) {
 			role = e.Processes.Who()
 		}
 		if rate, ok := perSecond(e.Rate, r); ok {
-			o.gauge("unexplained_bytes_per_second", "Growth of a process, or of shared memory, that no recorded line explains.", rate, "role", role)
+			o.gauge("unexplained_bytes_per_second", "Growth of a process, or of shared memory, that no recorded stack explains.", rate, "role", role)
 		}
 	}
 }
