@@ -69,7 +69,7 @@ func New(start, end *snapshot.Snapshot, device int) (*Player, error) {
 		}
 	}
 	if p.record == nil {
-		return nil, fmt.Errorf("there is no record of device %d", device)
+		return nil, fmt.Errorf("the snapshot has no history of device %d", device)
 	}
 	if !slices.ContainsFunc(p.record.Events, func(e snapshot.Event) bool { return e.Kind() == snapshot.EventAlloc }) {
 		return nil, fmt.Errorf("the record has no allocation")
