@@ -77,7 +77,7 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 		part.Series = &series
 	}
 	if s.Phase != "" && !slices.Contains(phases, s.Phase) {
-		hint := "there are " + strings.Join(phases, ", ")
+		hint := "its phases: " + strings.Join(phases, ", ")
 		if len(phases) == 0 {
 			hint = "the run has no phases; a program marks them with memdiag.mark(phase=…)"
 		}
@@ -115,7 +115,7 @@ func (s Slice) keepDevice(r *diff.Result) error {
 		if names == nil {
 			names = []string{"none"}
 		}
-		return &SliceError{fmt.Sprintf("--device: the run has no device %q", s.Device), "there are " + strings.Join(names, ", ")}
+		return &SliceError{fmt.Sprintf("--device: the run has no device %q", s.Device), "its devices: " + strings.Join(names, ", ")}
 	}
 	r.Findings = slices.DeleteFunc(r.Findings, func(f diff.Finding) bool { return !s.has(f.Rows[0].Device) })
 	// A clone, since findings point into the rows as they are.

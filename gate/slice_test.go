@@ -20,8 +20,8 @@ func TestARunThatEndsEmptyHasTheDevicesOfItsBeginning(t *testing.T) {
 		{"", nil, nil, ""},
 		{"", cuda, nil, ""},
 		{"cuda:0", cuda, nil, ""},
-		{"cuda:1", cuda, cuda, "there are cuda:0"},
-		{"cuda:1", nil, nil, "there are none"},
+		{"cuda:1", cuda, cuda, "its devices: cuda:0"},
+		{"cuda:1", nil, nil, "its devices: none"},
 	} {
 		r := &diff.Result{First: &snapshot.Snapshot{Devices: c.first}, Last: &snapshot.Snapshot{Devices: c.last}}
 		err := Slice{Device: c.device}.keepDevice(r)

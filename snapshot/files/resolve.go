@@ -168,7 +168,7 @@ func ResolveRun(name, dir string) (path string, err error) {
 	case isRegular(full):
 		return "", &InputError{Reason: name + ": a file, not a run", hint: "name the folder of a run"}
 	case len(names) > 0:
-		return "", notThere(name+": no such run", "there are "+some(names))
+		return "", notThere(name+": no such run", "the runs here: "+some(names))
 	}
 	return "", notThere(name+": no such run", "memdiag record --workload NAME makes one")
 }
