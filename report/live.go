@@ -112,7 +112,7 @@ func Unexplained(e *diff.Reserve) string {
 		return e.Clause()
 	}
 	if at := e.Line(); at != nil {
-		return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", in native code at " + spot(*at)
+		return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", while " + spot(*at) + " ran"
 	}
 	return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", and no recorded line explains it"
 }
