@@ -135,6 +135,17 @@ for _ in range(100):
     code.begin()
     work(True)
 assert code.spent < _code.ALLOWANCE + _code.A_STEP, code.spent
+
+# A library's code takes longer meanwhile: there is an end to that, too.
+agent.stepping = False
+code = _code.Code(agent)
+code.begin()
+code.began -= 60
+assert code.overdrawn()
+code.leave_early(False)
+assert not code.on and code.slower.spent > 30, code.slower.spent
+code.begin()
+assert not code.on
 `
 
 func TestTheProgramsCodeAndTheLinesThatRan(t *testing.T) {

@@ -10,7 +10,9 @@ from memdiag import _native
 extension = {"heap": 0}
 exec(compile("def malloc(size):\n    global heap\n    heap += size", "/x/site-packages/extension.py", "exec"), extension)
 malloc = extension["malloc"]
-agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False, stepping=False, own=types.SimpleNamespace(bytes=0, blocks=0))
+agent = types.SimpleNamespace(elapsed=lambda: 9.0, stopped=False, stepping=False, own=types.SimpleNamespace(bytes=0, blocks=0), ticker=types.SimpleNamespace(worked=lambda: 0.0))
+others = [0.0]
+_native.elsewhere = lambda: others[0]
 
 def figures():
     return extension["heap"], 0, 0
@@ -44,6 +46,9 @@ def still():
     malloc(1000)
     malloc(-1000)
 
+def waits():
+    others[0] += malloc(30_000) or 0.001
+
 def search(body, *args, rounds=1200, pace=1e12):
     watch = _native.Native(agent, figures, lambda: pace)
     watch.open()
@@ -62,6 +67,7 @@ search(three)
 search(still)
 search(step, 30_000, rounds=3)
 search(step, 30_000, pace=9)
+search(waits)
 
 watch = _native.Native(agent, figures, lambda: 1e12)
 watch.open()
@@ -87,6 +93,12 @@ watch = _native.Native(agent, lambda: None, lambda: 1e12)
 watch.open()
 print(watch.on)
 
+# A library's code takes longer meanwhile.
+watch = _native.Native(agent, figures, lambda: 1e12)
+watch.open()
+print(watch.overdrawn()); watch.left -= 60; print(watch.overdrawn()); watch.stop_overdrawn(False)
+print(watch.on, watch.part, watch.budget.affords())
+
 agent.elapsed = lambda: -6.0
 search(step, 30_000)
 `
@@ -101,10 +113,14 @@ None 10 False None
 None 0 True None
 None 0 True None
 None 10 False None
+None 10 False None
 step 0
 half
 False 0
 False
+False
+True
+False 0.1 False
 None 0 False None
 `)
 }

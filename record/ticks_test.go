@@ -244,7 +244,7 @@ from memdiag import _ticks
 from memdiag._agent import Agent
 
 a = Agent({"dir": ".", "rank": -1})
-a.heap = types.SimpleNamespace(windows=types.SimpleNamespace(due=1.0, began=None, end_overdrawn=lambda: None))
+a.heap = types.SimpleNamespace(windows=types.SimpleNamespace(due=1.0, began=None, end_overdrawn=lambda: None), native=types.SimpleNamespace(on=False, overdrawn=lambda: False))
 a.ticker = ticker = _ticks.Ticker(a)
 asked = []
 ticker.ask = lambda what: asked.append(what.__name__)

@@ -12,7 +12,8 @@ import time
 import types
 import zlib
 
-from ._clock import work
+from ._budget import Budget
+from ._clock import SLOWS, clock, read, work
 from ._handlers import raised
 from ._length import forget
 from ._passes import OURS, compiles
@@ -23,6 +24,9 @@ from ._ticks import imports
 ALLOWANCE, A_SECOND = 20_000, 2_000
 # Of these one step may take so many; and a call of a function so many of its lines, as a loop has.
 A_STEP, A_CALL = 8_000, 400
+# What it may cost that libraries' code takes longer meanwhile: so many seconds, and this share of the time. Where no step ends it, so
+# many seconds of theirs are enough.
+SLOWER, SLOWER_SHARE, LONG = 0.1, 0.01, 0.02
 # Seconds that it may take to read the code, and files and functions of one that are told.
 READING, FILES, FUNCTIONS = 0.3, 400, 1_000
 # Where sitecustomize is, beside the agent.
@@ -55,6 +59,8 @@ class Code:
         self.agent = agent
         self.on = False
         self.events = self.spent = self.looks = 0
+        self.slower = Budget(agent, SLOWER, SLOWER_SHARE)
+        self.clock, self.began, self.libraries = None, 0.0, False  # of the thread, and whether others' functions run
         self.frames = []  # that ran before
         self.own = {}  # by code object's id: the object, and the lines seen in this step; None for what is not the program's
         self.seen = {}  # by file and function: in how many steps each line was seen, counted from its first
@@ -65,21 +71,37 @@ class Code:
         """Watches what runs in this thread up to the next call of end."""
         self.script = self.script or file_of(sys.modules.get("__main__"))
         most = ALLOWANCE + A_SECOND * self.agent.elapsed()
-        if self.on or self.spent >= most or sys.gettrace() is not None or compiles() or _tracemalloc.is_tracing() and not self.agent.heap.tracing:
+        if self.on or self.spent >= most or sys.gettrace() is not None or compiles() or not self.slower.affords() or _tracemalloc.is_tracing() and not self.agent.heap.tracing:
             return
         self.events = 0
         if imports(sys._getframe()):
             return
-        frame = sys._getframe()
+        frame, self.libraries = sys._getframe(), False
         while frame is not None:
             if self.programs(frame.f_code) is not None:
                 frame.f_trace = self.tracer(frame)
                 self.frames.append(frame)
+            elif not self.frames and not frame.f_code.co_filename.startswith(OURS):
+                self.libraries = True
             frame = frame.f_back
-        self.on = True
+        self.on, self.clock = True, clock()
+        self.began = read(self.clock)
         sys.settrace(self.call)
 
+    def traced(self):
+        """Seconds for which libraries' code has been slower."""
+        return max(0.0, read(self.clock) - self.began) if self.on and self.libraries else 0.0
+
+    def overdrawn(self):
+        """Whether what no step ends goes on for long. Called in the agent's thread."""
+        return self.on and not self.agent.stepping and self.traced() > LONG
+
+    def leave_early(self, importing):
+        """Called where it is overdrawn."""
+        self.end()
+
     def stop(self):
+        self.slower.spent += SLOWS * self.traced()
         self.on = False
         self.leave()
         for frame in self.frames:
@@ -113,7 +135,10 @@ class Code:
         try:
             self.events += 1
             if self.on and not self.agent.stopped and self.events < A_STEP:
-                return None if self.programs(frame.f_code) is None else self.tracer(frame)
+                if self.programs(frame.f_code) is not None:
+                    return self.tracer(frame)
+                self.libraries = True
+                return None
             self.leave()
         except Exception as e:  # it would be the program's
             if raised(e):

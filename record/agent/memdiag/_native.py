@@ -11,8 +11,8 @@ import time
 from _thread import get_ident
 
 from ._budget import Budget
-from ._clock import work
-from ._own import held
+from ._clock import SLOWS, clock, read, work
+from ._own import elsewhere, held
 from ._passes import Passes, stack
 
 # What windows may cost: so many seconds, and this share of the time. None is opened that could take less than a part of that.
@@ -31,6 +31,8 @@ FASTER = 4
 ENOUGH, MOST_OF, WINDOWS, AGAIN = 3, 0.6, 10, 2
 # A line that grew by between these shares of what all of them did explains it.
 EXPLAINS = 0.5, 1.5
+# Seconds that other threads may run while a line does, whose memory it may be that grows then.
+LITTLE = 2e-5
 
 
 class Line:
@@ -50,6 +52,9 @@ class Native(Passes):
         self.given_up = 0  # windows without an end
         self.again = None  # when the line is looked for again; None while it is
         self.began, self.seen = 0.0, 0  # when the window was opened, and the calls that the budget knows
+        self.part = PART  # seconds of the budget that the next window needs
+        self.clock, self.left = None, 0.0  # of the thread that is watched, and its time when we last went
+        self.others, self.agents = 0.0, 0.0  # for how long all other threads had run, and that of the agent
         self.lines, self.ours = {}, 0  # by code and line; and the blocks of Python's that these take
         self.anew()
 
@@ -59,9 +64,10 @@ class Native(Passes):
         if self.again is not None and self.agent.elapsed() >= self.again:
             self.again, self.given_up = None, 0
             self.votes.clear()
-        if self.again is None and not self.on and self.budget.affords(PART) and self.free() and self.malloc():
+        if self.again is None and not self.on and self.budget.affords(self.part) and self.free() and self.malloc():
             self.most = self.events + (1 << 20)
             self.anew()
+            self.clock, self.left = clock(), work()
             self.begin()
 
     def end(self):
@@ -104,6 +110,8 @@ class Native(Passes):
         if self.resting and self.rested is not None:
             gap, self.rested = self.in_use() - self.rested, None
             self.level, self.first = self.level + gap, self.first + gap
+            self.alone()
+            self.libraries, self.left = 0, work()
         Passes.resume(self)
 
     def in_use(self):
@@ -111,17 +119,44 @@ class Native(Passes):
 
     def passed(self):
         begun = work()
+        self.budget.spent += self.slowed(begun) + CALL * (self.events - self.seen)
         if self.void or _tracemalloc.is_tracing():
             self.anew()
         elif self.on and self.at is not None:
             self.grew()
-        self.budget.spent += work() - begun + CALL * (self.events - self.seen)
-        self.seen = self.events
+        self.libraries, self.seen, self.left = 0, self.events, work()
+        self.budget.spent += self.left - begun
+
+    def slowed(self, now):
+        """Seconds by which a library's code, which has run since the last line ended, took longer."""
+        return SLOWS * max(0.0, now - self.left) if self.libraries else 0.0
+
+    def overdrawn(self):
+        """Whether a line that goes on for long has used up the budget. Called in the agent's thread."""
+        return self.on and not self.budget.affords(self.slowed(read(self.clock)))
+
+    def stop_overdrawn(self, importing):
+        """Called where it is overdrawn."""
+        if self.on:
+            self.budget.spent += self.slowed(read(self.clock))
+            self.exhausted()
+
+    def exhausted(self):
+        self.end()
+        self.part *= 2  # a longer one comes to its end
+
+    def alone(self):
+        """Whether no other thread has run since the last call, but the agent's."""
+        before, self.others = self.others, elsewhere()
+        if self.others - before < LITTLE:
+            return True
+        agents, self.agents = self.agents, self.agent.ticker.worked()
+        return self.others - before - (self.agents - agents) < LITTLE
 
     def grew(self):
         frame, line = self.at
         key = id(frame.f_code), line
-        now = self.in_use()
+        now, alone = self.in_use(), self.alone()
         if self.anchor is None:
             self.anchor, self.level, self.first = key, now, now
             return
@@ -133,7 +168,7 @@ class Native(Passes):
             self.ours, self.agent.own.blocks = self.ours + blocks, self.agent.own.blocks + blocks
             ours = self.in_use() - now
             now, self.level, self.first = now + ours, self.level + ours, self.first + ours
-        known.grown += now - self.level
+        known.grown += now - self.level if alone else 0
         known.times += 1
         self.level = now
         if key == self.anchor:
@@ -142,8 +177,8 @@ class Native(Passes):
                 self.close(now - self.first)
         elif not self.rounds and known.times >= LOST and not self.agent.stepping:
             self.anew()
-        if not self.budget.affords():
-            self.end()
+        if self.on and not self.budget.affords():
+            self.exhausted()
 
     def close(self, grown):
         filling = grown > FASTER * self.pace() * (time.monotonic() - self.began)

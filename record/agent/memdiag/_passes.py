@@ -23,6 +23,7 @@ class Passes:
         self.thread = None  # whose lines are watched
         self.untidy = False  # whether Python may keep locals of frames that were traced
         self.events = self.most = 0  # calls and lines so far, and how many there may be
+        self.libraries = 0  # calls of others' functions since a line of the program's ended
         self.at = None  # the program's innermost frame, and its line
         self.frames = []  # that ran before
         self.own = {}  # by code object, whether it is the program's
@@ -42,6 +43,8 @@ class Passes:
                 self.at = self.at or (frame, frame.f_lineno)
                 self.frames.append(frame)
                 frame.f_trace = self.line
+            elif self.at is None and not frame.f_code.co_filename.startswith(OURS):
+                self.libraries = 1  # one is under way
             frame = frame.f_back
         self.on = self.untidy = True
         sys.settrace(self.call)
@@ -100,7 +103,10 @@ class Passes:
             if sys.gettrace() == self.call:
                 sys.settrace(None)
             return None
-        return self.look(frame) if self.programs(frame) else self.count()
+        if self.programs(frame):
+            return self.look(frame)
+        self.libraries += 1
+        return self.count()
 
     def line(self, frame, event, arg):
         """The same for lines of the program's, and for what it returns from."""

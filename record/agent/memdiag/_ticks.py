@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 
+from ._clock import clock, read
 from ._length import traced
 from ._own import fill_caches, waited
 from ._role import role
@@ -56,6 +57,7 @@ class Ticker:
         self.asked, self.since, self.queued = None, 0.0, 0.0
         self.owed = False  # it was done meanwhile, and the main thread has yet to see that it was asked
         self.main = self.thread = None  # the threads' numbers
+        self.clock = None  # of our thread
         self.lock = _thread.allocate_lock()  # of what is done in our thread
         self.running = False
         self.prepared = False
@@ -113,7 +115,7 @@ class Ticker:
         self.lock = _thread.allocate_lock()
         self.turn.end()
         self.asked, self.owed = None, False
-        self.main, self.thread = _thread.get_ident(), None
+        self.main, self.thread, self.clock = _thread.get_ident(), None, None
 
     def tick(self, importing):
         """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
@@ -132,6 +134,7 @@ class Ticker:
 
     def loop(self):
         agent, self.thread = self.agent, _thread.get_ident()
+        self.clock = clock()
         fill_caches()
         awaited = not agent.child and imports_torch()  # a forked process that uses PyTorch has it
         self.begun = begun = now = time.monotonic()
@@ -158,7 +161,11 @@ class Ticker:
                 self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
-            elif windows.due is not None and now >= windows.due:
+            elif agent.code.overdrawn():
+                self.ask(agent.code.leave_early)
+            elif agent.heap.native.overdrawn():
+                self.ask(agent.heap.native.stop_overdrawn)
+            elif windows.due is not None and now >= windows.due and not agent.heap.native.on:
                 self.ask(self.look)
             elif agent.intervention is not None and not agent.step and now >= agent.intervention.due:
                 self.ask(agent.intervene)
@@ -219,6 +226,10 @@ class Ticker:
         if self.text_trains is None:
             self.text_trains = trains()
         return self.text_trains
+
+    def worked(self):
+        """Seconds of the processor that our thread has taken."""
+        return 0.0 if self.clock is None else read(self.clock)
 
     def acts(self):
         """Whether this is our thread."""
