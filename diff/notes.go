@@ -49,10 +49,7 @@ func notes(r *Result) []string {
 	if r.Equal() {
 		out = append(out, "the two snapshots are equal: compare two different ones")
 	}
-	for _, n := range b.Notes {
-		out = append(out, n)
-	}
-	return out
+	return append(out, b.Notes...)
 }
 
 // retried says on which devices the allocator found no memory during the run, and when that began.
