@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -50,7 +51,7 @@ func (r *Result) fillUp(grown []cluster) {
 			continue
 		}
 		held := c.sum()
-		full := snapshot.Bytes(min(float64(held.Bytes)*bound/items, math.MaxInt64/2))
+		full := snapshot.Bytes(min(float64(held.Bytes)*each*bound/float64(held.Blocks), math.MaxInt64/2))
 		room, known := r.headroom(c.rows[0])
 		if room.limit > 0 && full-held.Bytes > room.free { // though others share it
 			c.j.Because("%s takes up to %s items: these need %s, and %s is free", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
@@ -148,11 +149,46 @@ func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items flo
 		}
 		each, items = then/items, now*items/then
 	}
+	if early, late := r.blocksPerMore(rows, h); early > 0 {
+		if late > alikeEntries*early || items > alikeEntries*float64(h.Bound) {
+			return 0, 0
+		}
+		return late, items
+	}
 	then, first := r.countedBefore(rows, h)
 	if then > 0 && each > alikeEntries*then/first || items > alikeEntries*float64(h.Bound) {
 		return 0, 0
 	}
 	return each, items
+}
+
+// blocksPerMore is how many blocks came with each further item, in the first half of the items that came while the rows were known, and in
+// the second. A line of a language's heap is known late, when the container has items already. Zero where too few snapshots tell.
+func (r *Result) blocksPerMore(rows []*Row, h *snapshot.Holder) (early, late float64) {
+	if !onLanguageHeap(rows) {
+		return 0, 0
+	}
+	var blocks, items []float64
+	var last *snapshot.Snapshot
+	for _, seen := range r.indexed().seen[h.Path] {
+		if seen.in == last || seen.holder.Counted > 0 {
+			continue
+		}
+		last = seen.in
+		if n := r.blocksAt(rows, at(seen.in.Mark)); n > 0 {
+			blocks, items = append(blocks, n), append(items, float64(seen.holder.Items))
+		}
+	}
+	if len(items) < series.Testable {
+		return 0, 0
+	}
+	from, to := 1, len(items)-1 // the first may tell a part
+	half := (items[from] + items[to]) / 2
+	middle := slices.IndexFunc(items, func(n float64) bool { return n >= half })
+	if items[from] >= items[middle] || items[middle] >= items[to] {
+		return 0, 0
+	}
+	return (blocks[middle] - blocks[from]) / (items[middle] - items[from]), (blocks[to] - blocks[middle]) / (items[to] - items[middle])
 }
 
 // full reports whether a container takes no more items.

@@ -71,6 +71,37 @@ func TestWhatAContainerHoldsBelowItsBoundIsNoLeak(t *testing.T) {
 	}
 }
 
+// TestAContainerThatHadItemsWhenItsLineBecameKnownFills: windows of tracemalloc saw the line of a cache of 100,000 entries once it had 6,000,
+// and the cache was called a leak.
+func TestAContainerThatHadItemsWhenItsLineBecameKnownFills(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		items func(blocks int) int
+		want  Verdict
+	}{
+		{"a block an item", func(blocks int) int { return 60 + blocks }, Bounded},
+		{"items that grow themselves later", func(blocks int) int { return 60 + blocks - max(0, blocks-50)*2/3 }, Leak},
+		{"no further items", func(int) int { return 60 }, Leak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := program{{stack: "push:31 main:45", every: 1, size: 4096, holder: "words.cache", kind: "cache"}}.run(100, 10)
+			for _, s := range run.Snapshots {
+				s.Devices[0].Kind = snapshot.PythonHeap
+				for k := range s.Holders {
+					s.Holders[k].Bound, s.Holders[k].Items = 1000, c.items(s.Holders[k].Items)
+				}
+			}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := r.Findings[0]; f.Verdict != c.want {
+				t.Errorf("%s: %q", f.Verdict, f.Reasons)
+			}
+		})
+	}
+}
+
 // TestALineInStepWithAContainerThatFillsIsUndecided: the line's objects may be the items, by the step and by the clock.
 func TestALineInStepWithAContainerThatFillsIsUndecided(t *testing.T) {
 	for _, clock := range []bool{false, true} {
