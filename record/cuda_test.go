@@ -14,6 +14,7 @@ import (
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // fakeTorch is what the agent uses of a PyTorch with CUDA, by its documentation: the
@@ -164,6 +165,7 @@ o.step()`, "",
 }
 
 func TestAProgramOnCUDAWithoutStepsIsRecordedByTheClock(t *testing.T) {
+	heavytest.Skip(t, "two programs of 6 s")
 	withFakeTorch(t)
 	for _, every := range []time.Duration{0, 100 * time.Millisecond} {
 		r := runOf(t, record.Options{Interval: every}, python(t), script(t, `

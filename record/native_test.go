@@ -4,7 +4,7 @@ import "testing"
 
 // nativeHeap has an agent without sources, and a heap of malloc's that the program's lines change.
 const nativeHeap = `
-import linecache, sys, types
+import _thread, linecache, sys, types
 from memdiag import _native
 
 extension = {"heap": 0}
@@ -67,6 +67,8 @@ search(three)
 search(still)
 search(step, 30_000, rounds=3)
 search(step, 30_000, pace=9)
+search(waits)  # threads of C alone
+_thread._count = lambda: 2
 search(waits)
 
 watch = _native.Native(agent, figures, lambda: 1e12)
@@ -113,6 +115,7 @@ None 10 False None
 None 0 True None
 None 0 True None
 None 10 False None
+waits: others[0] += malloc(30_000) or 0.001 3 False None
 None 10 False None
 step 0
 half
