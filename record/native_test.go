@@ -87,6 +87,11 @@ for _ in range(1200):
     half()
 watch.end()
 print(watch.stack[0][0])
+for named in 1, 0:
+    watch.votes.update({watch.stack[0]: named - watch.votes[watch.stack[0]], None: 10})
+    watch.settle(None)
+    print(watch.stack and watch.stack[0][0])
+agent.elapsed = lambda: 18.0
 watch.open()
 print(watch.on, agent.own.blocks)
 agent.elapsed = lambda: 9.0
@@ -119,6 +124,8 @@ waits: others[0] += malloc(30_000) or 0.001 3 False None
 None 10 False None
 step 0
 half
+half
+None
 False 0
 False
 False

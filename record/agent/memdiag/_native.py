@@ -195,8 +195,10 @@ class Native(Passes):
             self.anew()
 
     def settle(self, stack):
-        """Ends the search with a line, or after many windows with none."""
+        """Ends the search with a line, or after many windows with none. The line of the search before stays if any window names it."""
         if stack or self.windows() >= WINDOWS:
+            if not stack and self.stack and self.votes[self.stack[0]]:
+                stack = self.stack
             self.stack, self.again = stack, AGAIN * self.agent.elapsed()
             self.end()
 
