@@ -96,7 +96,7 @@ func TestAFileWithoutASizeIsNotSaidToBeEmpty(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("this system has no /proc")
 	}
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "a file that without a size") {
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "a file without a size") {
 		t.Errorf("got %v", err)
 	}
 }
