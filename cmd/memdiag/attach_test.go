@@ -66,6 +66,7 @@ func attachablePythons(t *testing.T) (all []string) {
 }
 
 func TestAttachNamesWhatGrowsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, python := range attachablePythons(t) {
 		for _, how := range heavytest.Of(t, []os.Signal{os.Interrupt, os.Kill}, []os.Signal{os.Interrupt}) {
 			t.Run(fmt.Sprintf("%s ends by %v", filepath.Base(python), how), func(t *testing.T) {

@@ -162,6 +162,7 @@ func TestWhatTensorsAreFor(t *testing.T) {
 
 // The script says what its tensors take; memdiag must find the same, without being told.
 func TestCategoriesOfATrainingAreItsOwn(t *testing.T) {
+	t.Parallel()
 	const script = "../../testdata/scripts/categories.py"
 	for device, program := range map[string][]string{"cpu:0": {script}, "cuda:0": {standIn, script}} {
 		t.Run(device, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 // TestCIExamplesRun runs the lines with the gate of the examples for GitHub and
 // GitLab on a program that leaks: the gate fails, and the files are there.
 func TestCIExamplesRun(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"bash", "python3"} {
 		if _, err := exec.LookPath(name); err != nil {
 			if os.Getenv("CI") == "true" {

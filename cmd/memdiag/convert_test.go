@@ -67,6 +67,7 @@ func TestWhatConvertWritesReadsBackEqual(t *testing.T) {
 // TestWhatConvertWritesIsJudgedAlike holds against marks that got lost: windows of a profiler
 // were compared, and the host's heap was taken for a device.
 func TestWhatConvertWritesIsJudgedAlike(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	window := func(step int) string {
 		path := filepath.Join(dir, fmt.Sprintf("window_%d.json", step))

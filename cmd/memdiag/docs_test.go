@@ -20,6 +20,7 @@ import (
 // share a folder, in which testdata is the repository's. CONTRIBUTING.md tells
 // how a block is written.
 func TestDocsRun(t *testing.T) {
+	t.Parallel()
 	if heavytest.Race {
 		t.Skip("the docs train for minutes under the race detector; they are run without it")
 	}

@@ -176,6 +176,7 @@ func unpackedFile(t *testing.T, path string) []byte {
 // TestNamesOfEveryFormatReachNoTerminalAndNoPageAsTheyAre has files of each format with hostile
 // names drawn and written in every way.
 func TestNamesOfEveryFormatReachNoTerminalAndNoPageAsTheyAre(t *testing.T) {
+	t.Parallel()
 	for _, c := range everyFormat {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir() + "/<script>alert(2) \x1b[31m\u202e;\n"

@@ -37,6 +37,7 @@ func TestSixtyStepsOfPyTorchShowABlockAStep(t *testing.T) {
 }
 
 func TestGateOfTrainingWithPyTorch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, script string
 		code         int

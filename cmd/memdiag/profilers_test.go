@@ -213,6 +213,7 @@ func decodeOutput(t *testing.T, into any, args ...string) {
 // TestConvertedProfilesHaveTheirSites converts the profilers' files to and fro, and reads
 // what came out.
 func TestConvertedProfilesHaveTheirSites(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{"*.pb.gz", "*.zst", "*.txt", "*.out", "*.csv", "*.heap", "*.json", "*.json.gz", "*.pickle", "../../snapshot/memray/testdata/*.html.gz"} {
 		files, err := filepath.Glob("../../testdata/profilers/" + pattern)
 		if err != nil || len(files) == 0 {

@@ -17,6 +17,7 @@ import (
 // TestMarkedTestsEndAsTheirNamesSay runs testdata/pytest under the plugin: what a test
 // is called begins with its fate.
 func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, needs, file string
 		said              []string

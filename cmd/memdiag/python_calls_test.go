@@ -15,6 +15,7 @@ import (
 
 // TestPythonCallsMemdiag runs programs that call memdiag, with its Python package and a run that leaks.
 func TestPythonCallsMemdiag(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("memdiag") // TestMain puts it on PATH
 	if err != nil {
 		t.Fatal(err)

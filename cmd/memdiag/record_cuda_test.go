@@ -14,6 +14,7 @@ import (
 const standIn = "../../testdata/cuda/standin.py"
 
 func TestTheGuiltyLineAndHolderOnAGPUAreFirst(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"leak_metrics.py", "leak_default.py", "leak_outputs.py", "leak_shapes.py", "leak_grads.py"} { // more in bench/gpu.py
 		t.Run(name, func(t *testing.T) {
 			path := "../../testdata/scripts/" + name
@@ -54,6 +55,7 @@ func TestAScriptThatDoesNotLeakOnAGPURaisesNoAlarm(t *testing.T) {
 
 // TestAnOperatorThatACThreadCallsIsNoError, as autograd's thread calls those of a GPU's backward: no frame of Python's is below it.
 func TestAnOperatorThatACThreadCallsIsNoError(t *testing.T) {
+	heavytest.Skip(t, "one of several trainings on the stand-in")
 	t.Parallel()
 	r, _ := recordScript(t, torchPython(t), standIn, "testdata/bottom.py")
 	if r.code != exitFine || r.stdout != "recorded\n" {

@@ -77,6 +77,7 @@ func commandOf(t *testing.T, dir string) (info snapshot.Info, text string) {
 }
 
 func TestSecretsOfACommandAreNotRecorded(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	code, out, said := memdiagIn(t, "record", "--every", "100ms", "-o", dir, "--",
 		"env", "HF_TOKEN="+hunter, "sh", "-c", "sleep 0.7; : --password "+hunter+"; exit 3", "sh", "--token", hunter, "--api-key="+hunter, "https://bob:"+hunter+"@host/")
@@ -97,6 +98,7 @@ func TestSecretsOfACommandAreNotRecorded(t *testing.T) {
 }
 
 func TestACommandIsLeftOut(t *testing.T) {
+	t.Parallel()
 	for _, words := range [][]string{{"record"}, {"gate", "--double", "--steps", "5"}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		_, out, said := memdiagIn(t, append(words, "--no-command", "--every", "100ms", "-o", dir, "--", "sh", "-c", "sleep 0.7", "hunter2", "{steps}")...)
@@ -165,6 +167,7 @@ func TestSecretsOfAnOldRunAreNotShown(t *testing.T) {
 }
 
 func TestSecretsOfAURLAreNotRecorded(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, _ := r.BasicAuth()
 		switch {

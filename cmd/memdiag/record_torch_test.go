@@ -146,6 +146,7 @@ func TestATrainingWithoutAnOptimizerIsWatchedToItsEnd(t *testing.T) {
 }
 
 func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
+	t.Parallel()
 	for _, path := range scripts(t, "clean_*.py") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			oneOfMany(t, path)

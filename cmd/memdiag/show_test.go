@@ -79,7 +79,8 @@ func sameLines(t *testing.T, r *corpus.Run, whole *snapshot.Run, last *snapshot.
 // block that is replaced by larger ones, a leak that began late, a backlog whose
 // oldest are used up, and a store that has not reached its bound.
 func TestOneSnapshotOfEachWorkload(t *testing.T) {
-	if heavytest.Race || testing.Short() {
+	heavytest.Skip(t, "a training of each workload")
+	if heavytest.Race {
 		t.Skip("every workload is run, which takes long under the race detector")
 	}
 	t.Parallel()
