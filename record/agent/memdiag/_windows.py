@@ -1,9 +1,12 @@
-"""Windows in which Python's heap is traced, and what they tell of all that it grew.
+"""Finds the lines of Python's heap that grow, by tracing it for short periods: windows.
 
-tracemalloc slows Python down, up to ten times, so it is on for a share of the time only. How much the heap has
-grown in all the allocators tell at no cost: blocks of Python's own, and bytes of malloc for what is
-larger. Which lines have grown the windows tell: there, those of which each later look finds more than any
-earlier one. The growth is shared out among them.
+tracemalloc makes Python up to ten times slower, so it runs for a share of the time only. Two sources are combined:
+
+* The allocators count how much the whole heap has grown, at no cost: Python's allocator its blocks, and malloc the
+  bytes of larger objects.
+* A window shows which lines grow: those of which each later look finds more than any earlier look.
+
+The growth of the heap is divided among these lines.
 """
 
 import _tracemalloc
@@ -21,85 +24,85 @@ from ._traces import DEEP, DEPTH, TORCH_DEPTH, by_stack, changes, cut_off, leave
 
 # Whether tracemalloc may be ended while other threads allocate.
 MENDED = sys.version_info >= (3, 13, 2) or (3, 12, 9) <= sys.version_info[:3] < (3, 13)
-# What windows may cost: so many seconds, and this share of the time. Where steps count it is only what they take longer.
+# What windows may cost: seconds at the start, plus a share of the run's time. With steps, only the extra time of the steps counts.
 ALLOWANCE, SHARE = 0.15, 0.05
 STEPS_ALLOWANCE, STEPS_SHARE = 0.3, 0.03
-# How many times as long a step is taken to last in the first window, and in a later one at least. A window that has cost so
-# many times what it was to cost is ended, and one that would cost so many times as much. So many in a row in which no
-# line grew are the last ones, beside PyTorch.
+# GUESS: how many times as long a step is assumed to take in the first window. LITTLE: the least assumed for later windows.
+# OVERDRAWN: a window ends if it has cost so many times its limit. HOPELESS: it ends if it will cost so many times its limit.
+# VAIN: beside PyTorch, no window follows so many in a row in which no line grew.
 GUESS, LITTLE, OVERDRAWN, HOPELESS, VAIN = 6.0, 1.3, 1.5, 2.5, 8
-# Threads in which Python runs where the program has none but its main one: that, and the agent's.
+# Threads that run Python in a program with one thread: its own, and the agent's.
 OWN = 2
-# Looks in a window, which lasts for so many seconds; no longer than this part of the steps so far, or where no optimizer steps of the
-# time so far or half of the time between snapshots, and less where that would cost too much; but not less than so many, and than this
-# share of the time so far: a long one tells more than several short ones do.
+# LOOKS: looks in a window. LASTS: its length in seconds, at most. PART: its length at most, as a part of the steps so far; without an
+# optimizer, of the time so far, or half of the time between snapshots. A window is shorter where that would cost too much. SHORTEST and
+# LEAST: its length at least, in seconds and as a share of the time so far, since one long window shows more than several short ones.
 LOOKS, LASTS, PART, SHORTEST, LEAST = 4, 0.5, 0.25, 0.01, 0.01
-# Windows whose growth tells the lines; of so many at least, in so many of which a line must have grown. One that has
-# no more blocks, but larger ones in their place, must in half of them, and in none the other way.
+# RECENT: the windows that decide which lines grow. ENOUGH: how many there must be. OFTEN: in how many of them a line must have grown.
+# A line whose blocks become larger but not more must have grown in half of them, and shrunk in none.
 RECENT, ENOUGH, OFTEN = 8, 3, 2
-# Traces of a look that are kept as they are until the window ends, at most; each takes some hundred bytes.
+# If a look has at most so many traces, they are kept unread until the window ends. A trace takes some hundred bytes.
 UNREAD = 50_000
-# Lines that grow so many times as much between windows as they do in them are others: of a figure each twenty steps short
-# windows see the list of losses alone. Lines that grow so many times as much in windows as all of the heap does replace what
-# is older, which windows do not see: of a full buffer the items.
+# If the heap grows so many times as much between windows as its lines do in windows, other lines grow: if a figure is made every
+# twenty steps, short windows only see the list of losses. If lines grow so many times as much in windows as the whole heap does,
+# they replace older blocks, whose end windows do not see: the items of a full buffer.
 FAR = 8
-# A line that made less than this part of what grew in the windows is not told: what a library makes and lets go of in each
-# call is as much more at the later looks by chance.
+# A line with less than this part of the growth in windows is left out: what a library allocates and frees in each call can be more
+# at later looks by chance.
 TOLD = 0.01
-# The heap has risen where it has so many blocks or bytes more than ever before.
+# The heap has risen if it has so many blocks or bytes more than ever before.
 BLOCKS, BYTES = 64, 16 << 10
-MUCH = 16  # times that must be told
+MUCH = 16  # growth of so many times that must be reported, also without a line
 # What fills up has less than this share of its growth in the second half of the time.
 LATE = 0.2
-QUARTERS = 8  # snapshots that tell the quarters of a run apart
-# The heap has fallen where so many snapshots in a row find less. What falls and rises again would go from lines that
-# stay to those that seem to grow, a little each time.
+QUARTERS = 8  # with fewer snapshots, halves of a run are compared and not quarters
+# The heap has fallen if so many snapshots in a row find less. One dip would move growth from lines that stay to lines that
+# seem to grow, a little each time.
 DIPS = 3
 
 
 class Windows:
     def __init__(self, agent, malloc):
         self.agent, self.malloc = agent, malloc
-        self.depth = None  # of the stacks, once a window was opened
+        self.depth = None  # frames of a stack; None before the first window
         self.begun = time.monotonic(), waited()
         self.due = None  # the time of the next look; None while no window is wanted
-        self.spent, self.pace = 0.0, 1.0  # processor's seconds: of all windows, and in each second of the last
-        self.began = None  # the times of the window that is open: the clock's, the program's, and the processor's of all threads
+        self.spent, self.pace = 0.0, 1.0  # processor seconds: of all windows, and per second of the last window
+        self.began = None  # when the open window began: by the clock, the program's time, the processor time of all threads
         self.apart = 0.0  # seconds between its looks
-        self.looks = []  # what each of them found, by stack
-        self.size = 0.0  # of a block of Python's allocator, on average in the last window
+        self.looks = []  # what each look found, by stack
+        self.size = 0.0  # mean size of a block of Python's allocator in the last window
         self.grows = {}  # the lines that grow, as growing returns them
-        self.recent = collections.deque(maxlen=RECENT)  # of each of the last windows what changes returned, written down
-        self.spans = collections.deque(maxlen=RECENT)  # the steps, or seconds, in which it did
-        self.levels = collections.deque(maxlen=RECENT)  # and when they ended, whether steps counted then, and the level
-        self.lines = {}  # what each stack has grown by in all: blocks and bytes of Python's allocator, and of malloc's
-        self.level = self.highest = None  # the totals that are shared out, and the highest
-        self.dips = [], []  # those of the last snapshots that were lower, of blocks and of bytes
-        self.untold = (0, 0)  # what they have grown by before there were enough windows to tell the lines
-        self.beyond, self.settled = [0, 0], 0  # and since then, beyond what lines grow by in windows; and the step up to which that is known
-        self.unplaced = 0  # bytes of malloc that no line is known to have made
-        self.nobodys = self.rose = 0  # of these and of what is known to be beyond lines; and at how many snapshots in a row that rose
-        self.larger = 0  # blocks of malloc's that lines were told of, and that Python's count of blocks is to have as well
-        self.garbage = 0, 0  # blocks and bytes that the last collection took; the first takes what imports left
+        self.recent = collections.deque(maxlen=RECENT)  # what changes returned for each of the last windows, serialized
+        self.spans = collections.deque(maxlen=RECENT)  # the length of each, in steps or seconds
+        self.levels = collections.deque(maxlen=RECENT)  # when each ended, whether steps counted then, and the level
+        self.lines = {}  # the growth of each stack: blocks and bytes of Python's allocator, blocks and bytes of malloc
+        self.level = self.highest = None  # the totals that are divided among lines, and the highest totals
+        self.dips = [], []  # totals of the last snapshots that were lower: of blocks, of bytes
+        self.untold = (0, 0)  # growth before there were enough windows to know the lines
+        self.beyond, self.settled = [0, 0], 0  # growth since then beyond that of lines in windows; the step of the last settle
+        self.unplaced = 0  # bytes of malloc that no known line allocated
+        self.nobodys = self.rose = 0  # all growth without a known line, and at how many snapshots in a row it rose
+        self.larger = 0  # blocks of malloc that were given to lines, and that Python's count of blocks will have, too
+        self.garbage = 0, 0  # blocks and bytes that the last collection freed; the first frees what imports left
         self.unknown = []  # growth without a known line, at each snapshot: seconds, steps, blocks, bytes
-        self.number = self.vain = 0  # windows; and those since a line grew
-        self.figures = None  # malloc's, before the window that is open
-        self.traces = 0  # that its last look found
-        self.before = self.made = self.ours = 0, 0  # blocks and bytes of malloc's before it, what more there were at its last look, and the looks' own
+        self.number = self.vain = 0  # windows so far, and windows since a line grew
+        self.figures = None  # malloc's figures before the open window
+        self.traces = 0  # how many its last look found
+        self.before = self.made = self.ours = 0, 0  # blocks and bytes of malloc: before the window, made in it, made by its looks
         self.free = ()  # lists and dictionaries that were free before it
-        # Where steps count: whether a window is wanted, the step and the times since when there was none, what processor time a
-        # step takes without one, and how many times that in one; the steps between looks and what the window may cost.
+        # With steps: whether a window is wanted; the step and times since when none was open; processor time of a step without a
+        # window; and how many times as long a step takes in one.
         self.wanted, self.without, self.plain, self.slow = False, None, 0.0, None
-        self.lasts, self.all = 0.0, 0.0  # seconds of a step, in which the program may also wait; and the processor's of all threads
-        self.stride, self.limit, self.since = 1, 0.0, None  # and since when a step is traced; None where none is
-        self.reading, self.walked = 0.01, 0.0  # seconds that a look took on average in the last window, and the walk after the last
-        self.read = 0.0  # … and that all took in the one that is open
-        self.opened = None  # the step at which the window was that is open; None where the clock opened it
+        self.lasts, self.all = 0.0, 0.0  # seconds of a step on the clock, and processor seconds of all threads
+        self.stride, self.limit, self.since = 1, 0.0, None  # steps between looks; the window's limit; when the traced step began, or None
+        self.reading, self.walked = 0.01, 0.0  # seconds: of a look, on average in the last window; of the walk after the last look
+        self.read = 0.0  # seconds of all looks of the open window
+        self.opened = None  # the step at which the open window began; None if the clock opened it
 
     # Windows.
 
     def look(self):
-        """Opens a window, looks into it or closes it. Called when it is due."""
+        """Opens a window, takes a look in it, or closes it. Called when it is due."""
         self.due, self.walked = None, 0.0
         if self.began is None:
             self.open()
@@ -108,7 +111,7 @@ class Windows:
             found = self.both()
             traces = _tracemalloc._get_traces()
             self.traces = len(traces)
-            # What is made to read them would be traced, too, which takes ten times as long: that waits for the end.
+            # Reading them now would be traced, too, which takes ten times as long. So few traces are read after the window.
             self.looks.append(traces if len(traces) <= UNREAD else read(traces))
             del traces
             if len(self.looks) == LOOKS:
@@ -123,7 +126,7 @@ class Windows:
             raise
 
     def boundary(self, step):
-        """A step has ended. Windows begin and end with one, and so do looks: what a step makes on its way is gone."""
+        """A step has ended. Windows begin and end between steps, and looks are taken there: what a step allocates for itself is gone."""
         self.since = None
         self.bound(step)
         if self.opened is not None:
@@ -155,8 +158,8 @@ class Windows:
             self.reading = self.read / (before + 1)  # the last look has all analysed, and takes longest
 
     def cost(self, steps):
-        """What so many steps in the open window took longer, in seconds of the processor. Where other threads run Python, tracing slows them
-        down, too, and for as long they keep Python's lock: then it is what steps lasted longer, as far as the process worked for it."""
+        """The extra processor seconds of so many steps in the open window. Tracing also slows other threads that run Python, and they hold
+        Python's lock for longer. Then the extra time of the steps on the clock counts, up to the extra processor time of the process."""
         clock, programs, process = self.began
         cost = self.agent.programs() - programs - steps * self.plain
         if len(sys._current_frames()) > OWN:
@@ -165,14 +168,14 @@ class Windows:
         return cost
 
     def end_overdrawn(self):
-        """Has tracing end within a step that takes too long: one that compiles takes several times as long while it is traced.
-        Called from any thread; the step's end does the rest."""
+        """Ends tracing within a step that takes too long, such as one that compiles. Called from any thread. The end of the step does the
+        rest."""
         since = self.since
         if since is not None and self.agent.elapsed() - since > OVERDRAWN * self.limit + self.plain:
             self.untrace()
 
     def open_at(self, step, now):
-        """Opens a window at the end of a step, if one can be afforded: where the first would cost too much, none is."""
+        """Opens a window at the end of a step, if the budget allows one."""
         steps = step - self.without[0]
         if steps >= LOOKS:
             self.plain = max(1e-6, (now - self.without[1]) / steps)
@@ -186,18 +189,18 @@ class Windows:
         if self.predicted() > left or self.foreign():
             return
         if self.slow:
-            afford = left / (max(1, ENOUGH - self.number) + 1) / LOOKS - self.reading  # one more finds who holds
-            longest = min(LASTS / self.lasts, PART * step) / LOOKS  # in a short run, too, there are to be enough windows
+            afford = left / (max(1, ENOUGH - self.number) + 1) / LOOKS - self.reading  # one window more finds the holder
+            longest = min(LASTS / self.lasts, PART * step) / LOOKS  # so that a short run, too, has enough windows
             self.stride = max(1, min(int(afford / (self.plain * (max(LITTLE, self.slow) - 1))), int(longest)))
         self.limit, self.opened, self.read = self.predicted(), step, 0.0
         self.start()
 
     def predicted(self):
-        """What a window may cost, in seconds."""
+        """What a window is expected to cost, in seconds."""
         return LOOKS * (self.stride * self.plain * (max(LITTLE, self.slow or GUESS) - 1) + self.reading)
 
     def foreign(self):
-        """Whether the program has tracemalloc for itself, or threads that its end may crash."""
+        """Whether the program uses tracemalloc itself, or has threads that may crash when tracing ends."""
         if not MENDED and self.attaching():
             self.agent.heap.wanted = "off"
             self.agent.note("Python's heap is not traced: this Python may crash when tracing ends while a C++ thread waits for the GIL (python/cpython#128679; fixed in 3.12.9 and 3.13.2)")
@@ -208,8 +211,8 @@ class Windows:
         return False
 
     def attaching(self):
-        """Whether the program has threads of C++ that take Python's lock again and again, as those of collectives and of
-        the backward pass on GPUs do: for that they allocate without it."""
+        """Whether the program has C++ threads that often take Python's lock, as those of collectives and of the backward pass on GPUs do.
+        They allocate before they have it."""
         distributed, cuda = sys.modules.get("torch.distributed"), self.agent.torch.cuda
         return cuda is not None and cuda.recording or distributed is not None and distributed.is_available() and distributed.is_initialized()
 
@@ -223,8 +226,8 @@ class Windows:
             self.start()
 
     def elapsed(self):
-        """Seconds of which windows may take their share: also those in which the program does nothing, but not those for
-        which others have the processor."""
+        """Seconds of which windows may take their share: including those in which the program waits, but not those in which it waits for a
+        processor."""
         for_others = waited() - self.begun[1]
         return max(self.agent.elapsed(), time.monotonic() - self.begun[0] - for_others)
 
@@ -239,7 +242,7 @@ class Windows:
             self.due = self.began[0] + self.apart
 
     def close(self):
-        looks = self.looks  # which another thread may end
+        looks = self.looks  # another thread may replace them
         self.walk(looks)
         steps, ended = self.opened is not None, self.moment()
         span = self.stride if steps else self.apart
@@ -256,7 +259,7 @@ class Windows:
                 of.clear()
             return
         self.keep(marshal.dumps(changed))
-        del changed  # so that the lists that Python has free are as many before as after
+        del changed  # so that Python has as many free lists as before
         with self.agent.own:
             self.size = sum(e[1] for e in found[-1].values()) / max(1, sum(e[0] for e in found[-1].values()))
             self.spans.append(span)
@@ -266,14 +269,14 @@ class Windows:
             self.vain = 0 if self.grows else self.vain + 1
 
     def keep(self, changed):
-        """Keeps what has changed in a window. Of bytes it is known what they take, also where the program's threads work meanwhile: as
-        objects, thousands of them, they were said to be its growth."""
+        """Keeps what has changed in a window, as bytes. Their size is known even if the program's threads work meanwhile; thousands of objects
+        would count as the program's growth."""
         first = sys.getsizeof(self.recent[0]) if len(self.recent) == RECENT else 0
         self.recent.append(changed)
         self.agent.own.bytes += sys.getsizeof(changed) - first
 
     def walk(self, looks):
-        """Looks for who holds what lines have made in the window that grew in others before, while it is traced."""
+        """Searches for the holders of what growing lines have allocated in the window, while it is still traced."""
         growing = self.grows
         if not growing or not _tracemalloc.is_tracing():
             return
@@ -284,7 +287,7 @@ class Windows:
                 if stack in growing:
                     made[stack] += n
         lines = {stack: n - counts[0][stack] for stack, n in counts[1].items()}
-        self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # which has a budget of its own
+        self.walked = self.agent.holders.look({stack: n or 1 for stack, n in lines.items() if n >= 0})  # the search has its own budget
         self.spent -= 0 if self.opened else self.walked
 
     def stop(self):
@@ -304,7 +307,7 @@ class Windows:
             self.wanted = self.number + 1 < ENOUGH
 
     def untrace(self):
-        """Ends tracing. What that loses is no growth of the program's."""
+        """Ends tracing. What tracemalloc does not free then is not the program's growth."""
         if not _tracemalloc.is_tracing():
             return
         freed, lost = _lost.stop(self.in_use, held(self.figures), self.depth, self.traces)
@@ -318,8 +321,8 @@ class Windows:
         return sys.getallocatedblocks(), self.in_use()
 
     def growing(self):
-        """The lines that grow, with what they grew by in the last windows, as in lines, and in objects that malloc has: by more than they fell
-        at once in any, as what is made anew in each round of a loop does."""
+        """The lines that grow, with their growth in the last windows, in the form of lines, and their objects that malloc has. A line must grow
+        by more than its largest fall in one window: what a loop replaces in each round rises and falls."""
         sums, falls, times, each, larger, kept = {}, {}, *(collections.Counter() for _ in range(4))
         for changed in map(marshal.loads, self.recent):
             for stack, (grown, fell, rose, stay) in changed.items():
@@ -332,25 +335,25 @@ class Windows:
         lines = {stack: [0, 0, 0, each[stack], 0] for stack, n in larger.items() if n >= max(ENOUGH, len(self.recent) / 2)}
         for stack, g in sums.items():
             blocks, held = (g[by] > falls[stack][by] for by in (0, 3))
-            if not held and g[2] > falls[stack][2] + len(self.recent):  # and it makes what is larger, which comes and goes
+            if not held and g[2] > falls[stack][2] + len(self.recent):  # it also allocates larger objects, which come and go
                 held, g = True, [*g[:3], kept[stack], g[4]]
             if times[stack] >= OFTEN and (blocks or held):
                 lines[stack] = [max(0, x) for x in (g[:2] if blocks else [0, 0]) + (g[2:] if held else lines.get(stack, [0] * 5)[2:])]
         return lines
 
-    # All of the heap.
+    # The whole heap.
 
     def settle(self):
-        """Shares out what the heap has grown since the last snapshot, and has a window opened where it has."""
+        """Divides the heap's growth since the last snapshot among lines, and asks for a window if it has grown."""
         if self.began is not None:
-            return  # what is in use is not the program's alone
+            return  # tracing itself uses memory, too
         level = self.now()
         garbage = self.garbage
         if self.highest and self.rises(level, MUCH) and self.agent.heap.garbage_goes():
             before, level = level, self.now()
             self.garbage, garbage = [max(0, b - a) for b, a in zip(before, level)], (0, 0)
         changes = tuple(map(lasting, level, self.level or level, self.dips))
-        if len(self.recent) >= ENOUGH and (self.grows or not self.agent.torch.module):  # beside PyTorch nothing is told without a line
+        if len(self.recent) >= ENOUGH and (self.grows or not self.agent.torch.module):  # beside PyTorch nothing is reported without a line
             growing, self.untold = self.grows, (0, 0)
             steps, spans = self.agent.step - self.settled, sum(self.spans)
             since, by_steps, before = self.levels[0]
@@ -359,13 +362,13 @@ class Windows:
                 change -= 0 if i else self.counted_as_bytes(change, growing)
                 rate, native = sum(g[at and at + 1] for g in growing.values()) / spans, False
                 if by_steps == self.agent.stepping and rate * (self.moment() - since) > FAR * max(little, level[i] - before[i]):
-                    most = 0  # what those lines make takes the place of what goes
+                    most = 0  # what those lines allocate replaces what is freed
                 elif rate and by_steps:
                     most = FAR * rate * steps + little
                 elif i and blocks and level[0] - before[0] > FAR * BLOCKS:
-                    # Tracing slows a program down by an unknown factor: its blocks are the clock, where few of them go.
+                    # Tracing slows the program by an unknown factor. If few blocks are freed, their number serves as the clock.
                     told = rate * max(spans * (level[0] - before[0]) / blocks, self.moment() - since)
-                    native = True  # of what no line makes, the process's own figures tell
+                    native = True  # what no line allocates is in the process's own figures
                     most = change if FAR * told > level[i] - before[i] else change * told / (level[i] - before[i])
                 else:
                     most = change
@@ -376,7 +379,7 @@ class Windows:
                     self.beyond[i] += max(0, change - most)
         else:
             self.untold = tuple(u + c for u, c in zip(self.untold, changes))
-            if len(self.recent) >= ENOUGH and not self.agent.stepping:  # where steps count the heap tells
+            if len(self.recent) >= ENOUGH and not self.agent.stepping:  # with steps, Heap.look reports it
                 self.unplaced = max(0, self.unplaced + changes[1])
         self.unknown.append((self.agent.elapsed(), self.agent.step, *(u + b - g for u, b, g in zip(self.untold, self.beyond, self.garbage))))
         nobodys = self.unplaced + max(0, self.beyond[1]) + max(0, self.untold[1]) if len(self.recent) >= ENOUGH else 0
@@ -389,7 +392,7 @@ class Windows:
             self.ask()
 
     def moment(self):
-        """Steps so far, or seconds where none count."""
+        """Steps so far, or seconds if none count."""
         return self.agent.step if self.agent.stepping else self.agent.elapsed()
 
     def now(self):
@@ -399,35 +402,35 @@ class Windows:
         return blocks - own.blocks, self.agent.heap.in_use(heap) - self.agent.torch.bytes
 
     def rises(self, level, times=1, garbage=(0, 0)):
-        """Whether the heap is higher than ever, by more than so much garbage."""
+        """Whether the heap is higher than ever before, by more than this garbage."""
         return self.highest is None or any(n > high + times * little + g for n, high, little, g in zip(level, self.highest, (BLOCKS, BYTES), garbage))
 
     def ask(self):
-        """Has a window opened."""
+        """Asks for a window."""
         if self.agent.stepping:
             self.wanted = True
         else:
             self.due = time.monotonic()
 
     def grown(self):
-        """Bytes, blocks and stack of each line that has grown, and of what has no line if it is more than next to nothing."""
+        """Bytes, blocks and stack of each line that has grown, and of growth without a line if it is not tiny."""
         rows = [(round(b + d), round(a + c) or 1, stack) for stack, (a, b, c, d) in self.lines.items() if (round(a + c) > 0 or a == c == 0 or d > BYTES) and b + d >= 1]
         least = TOLD * sum(r[0] for r in rows)
         return [r for r in rows if r[2] or r[0] >= least]
 
     def outgrows(self):
-        """Whether the heap has grown by much for which no line is known, as a buffer does that is replaced by a larger one now and then."""
+        """Whether the heap has grown by much without a known line, as with a buffer that a larger one replaces now and then."""
         return self.unplaced > MUCH * BYTES
 
     def outside(self):
-        """Whether malloc's memory grows, and has grown by much, that no line of Python's is known to have made."""
+        """Whether malloc's memory grows, and has grown by much, without a known line of Python."""
         return self.nobodys > MUCH * BYTES and self.rose >= ENOUGH
 
     def silent(self):
-        """Whether the heap has grown by much, and in the second half of the steps, or of the time, by its part of that, and no line is
-        known. Of many snapshots both quarters of that half must have seen it: what a program makes at its end is one jump."""
+        """Whether the heap has grown by much without a known line, and went on growing in the second half of the steps, or of the time. With
+        many snapshots, it must have grown in both quarters of that half: what a program allocates at its end is one jump."""
         shares = (0.5, 0.75, 1.0) if len(self.unknown) >= QUARTERS else (0.5, 1.0)
-        by, whole = (1, self.agent.step) if self.agent.stepping else (0, self.agent.elapsed())  # to import takes most of a short run's time
+        by, whole = (1, self.agent.step) if self.agent.stepping else (0, self.agent.elapsed())  # imports take most of a short run's time
         levels = [next((u[2:] for u in reversed(self.unknown) if u[by] <= share * whole), (0, 0)) for share in shares]
         known = self.agent.heap.native.stack is not None
         for little, at in zip((BLOCKS,) if known else (BLOCKS, BYTES), zip(*levels)):
@@ -437,19 +440,19 @@ class Windows:
         return False
 
     def counted_as_bytes(self, change, growing):
-        """How many of so many new blocks are malloc's, which lines have already: where lines grow by both, no more than their part in windows."""
+        """How many of so many new blocks are malloc's, which lines have already. If lines grow by both kinds, at most malloc's part in windows."""
         small, large = (sum(g[i] for g in growing.values()) for i in (0, 4))
         told = max(0, min(self.larger, change * large / (small + large) if small else change))
         self.larger -= told
         return told
 
     def share(self, at, change, growing):
-        """Shares out blocks of Python's allocator (at 0), or bytes of malloc's (at 2). Where no line is known to grow, blocks
-        are without a stack; bytes the process's own figures tell."""
+        """Divides blocks of Python's allocator (at 0), or bytes of malloc (at 2), among growing lines. If no line is known to grow, blocks get an
+        empty stack, and bytes none: the process's own figures have them."""
         by, lines = at and at + 1, self.lines
         if change < 0:
             self.unplaced = max(0, self.unplaced + (at and change))
-            # What rises and falls again does so at the lines that grow: only what is beyond them comes from the others.
+            # Lines that grow take the fall first, since what rose and fell again was theirs. The other lines take the rest.
             for entries in [lines[s] for s in growing if s in lines], [e for s, e in lines.items() if s not in growing]:
                 total = sum(e[by] for e in entries)
                 left = max(0, 1 + change / total) if total else 0
