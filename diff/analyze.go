@@ -110,10 +110,13 @@ func (r *Result) judgeByHandbook() {
 // of each group have its say. A good run, unless it is nil, is a part of that.
 func (r *Result) judgeByTrend(good *baseline) {
 	open, settled := r.judgeSites()
+	var scattered []cluster
+	var together []member
+	r.step(scatteredPass, func() { scattered, together, settled = r.scattered(open, settled) })
 	r.step(jointlyPass, func() { open, settled = r.jointly(open, settled) })
 	r.step(inputPass, func() { r.followInput(open) })
-	tree := r.callTree(open, settled)
-	grown := r.clusters(open, tree)
+	tree := r.callTree(slices.Concat(open, together), settled)
+	grown := append(r.clusters(open, tree), scattered...)
 	r.step(totalsPass, func() { r.followTotals(grown) })
 	for _, m := range settled {
 		grown = append(grown, cluster{rows: []*Row{m.row}, j: m.j, alone: true})

@@ -35,6 +35,12 @@ func (b *Births) add(blocks *snapshot.Blocks, row int32) {
 	}
 }
 
+// Add adds births that were all seen, one by one, to others of this kind.
+func (b *Births) Add(c *Births) {
+	b.Steps, b.Times = append(b.Steps, c.Steps...), append(b.Times, c.Times...)
+	b.Unknown, b.Latest = b.Unknown+c.Unknown, max(b.Latest, c.Latest)
+}
+
 // byStep are the distinct birth steps, ascending, with how many blocks were born up to
 // and in each.
 func (b *Births) byStep() (steps []int64, until []int64) {
