@@ -42,7 +42,7 @@ func (o Opener) OpenOutOfMemory(dir string) (s *snapshot.Snapshot, path string, 
 	return nil, "", notThere(dir+": no request for memory failed in the records of its snapshots", "memdiag show shows its last snapshot")
 }
 
-// lastByName is the snapshot of the highest step among those of the lowest rank that lie in a
+// lastByName is the snapshot of the highest epoch and step among those of the lowest rank that lie in a
 // folder, or in a run of ours by the clock the one of the highest number; "" where the names do not
 // tell it.
 func lastByName(dir string) string {
@@ -68,7 +68,7 @@ func lastByName(dir string) string {
 		return slices.MaxFunc(list, func(a, b string) int {
 			x, _ := patterns.read(a)
 			y, _ := patterns.read(b)
-			return cmp.Compare(x, y)
+			return cmp.Or(cmp.Compare(patterns.epochOf(a), patterns.epochOf(b)), cmp.Compare(x, y))
 		})
 	case steps == 0 && numbered(list) && isRegular(filepath.Join(dir, rundir.InfoName)):
 		return list[len(list)-1]

@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,8 @@ import (
 type namePatterns struct {
 	rank  *regexp.Regexp
 	steps []*regexp.Regexp // the first that matches counts
-	last  *regexp.Regexp   // else a last number, unless it is of a date
+	epoch *regexp.Regexp
+	last  *regexp.Regexp // else a last number, unless it is of a date
 	date  *regexp.Regexp
 	// stepFolder is the name of a folder that holds one step's dumps.
 	stepFolder *regexp.Regexp
@@ -25,6 +27,7 @@ type namePatterns struct {
 func newNamePatterns() *namePatterns {
 	return &namePatterns{
 		rank:       regexp.MustCompile(`(?i)(?:rank|(?:^|[^a-z])gpu)[-_]?(\d+)|[-_.]r(\d+)\b`), // snap.10.r3.pickle
+		epoch:      regexp.MustCompile(`(?i)(?:^|[^a-z])ep(?:och)?[-_= ]?(\d+)`),               // snapshot_epoch_2_step_50.pickle
 		stepFolder: regexp.MustCompile(`(?i)^(?:iteration|step)[-_]?\d+`),
 		date:       regexp.MustCompile(`(?:^|\D)20\d\d-?(?:0[1-9]|1[0-2])-?(?:[0-2]\d|3[01])(?:[T _-]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?)?`),
 		last:       regexp.MustCompile(`[-_](\d+)[-_]?(?:\.[a-zA-Z]+\d?){0,3}$`), // snapshot_50.pickle.gz; snapshot_50_rank3.pickle without its rank
@@ -57,6 +60,22 @@ func (p *namePatterns) read(name string) (step int64, rank int) {
 		return n, rank
 	}
 	return step, rank
+}
+
+// opened is a snapshot with what its name tells.
+func (p *namePatterns) opened(s *snapshot.Snapshot, name string) opened {
+	slashed := filepath.ToSlash(name)
+	o := opened{snapshot: s, name: name, epoch: p.epochOf(slashed), bare: p.bare(slashed)}
+	o.step, _ = p.read(slashed)
+	return o
+}
+
+// epochOf is the epoch that a name tells; NoStep for none.
+func (p *namePatterns) epochOf(name string) int64 {
+	if n, ok := number(p.epoch, name); ok {
+		return n
+	}
+	return snapshot.NoStep
 }
 
 // bare reports whether no word says that a name's number is a step.

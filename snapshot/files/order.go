@@ -17,7 +17,7 @@ import (
 
 // arrange puts a run's snapshots into the order in which they were taken: by
 // steps; where none tells one by the count of memdiag's recorder, if all have that; where some tell
-// none by the clock, if all tell that; else by the numbers in the names. A snapshot that fits nowhere is left out, but for one of an
+// none by the clock, if all tell that; else by the epochs and steps, or the numbers, in the names. A snapshot that fits nowhere is left out, but for one of an
 // out-of-memory error, which is a run's last. note says what was done without
 // steps. It is an error where nothing tells an order: in any other one a leak may
 // look like its opposite.
@@ -41,6 +41,9 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 		return list, silent + "; the order is the recorder's count", nil
 	case byClock(list):
 		return list, silent + "; the order is the clock's" + stepsByClock(list), nil
+	case len(stepless) == len(list) && list[0].anew:
+		slices.SortFunc(list, compareEpochs)
+		return list, "the steps in the names begin anew in each epoch; growth is given per snapshot", nil
 	case len(stepless) == len(list) && numbered(stepless):
 		slices.SortStableFunc(list, func(a, b opened) int { return compareNames(a.name, b.name) })
 		return list, silent + "; the order is the names'", nil

@@ -77,6 +77,33 @@ func TestSnapshotsAreInTheOrderInWhichTheyWereTaken(t *testing.T) {
 	}
 }
 
+func TestStepsThatBeginAnewInEachEpochGiveTheOrder(t *testing.T) {
+	for _, c := range []struct{ name, files, want, note string }{
+		{"anew", "snapshot_epoch_10_step_50 snapshot_epoch_9_step_100 snapshot_epoch_9_step_50 snapshot_epoch_10_step_100", "snapshot_epoch_9_step_50 snapshot_epoch_9_step_100 snapshot_epoch_10_step_50 snapshot_epoch_10_step_100", "begin anew in each epoch"},
+		{"anew, the step first", "it1_ep0 it1_ep1 it2_ep0 it2_ep1", "it1_ep0 it2_ep0 it1_ep1 it2_ep1", "begin anew in each epoch"},
+		{"anew, at other steps", "ep0_step40 ep0_step80 ep1_step20 ep1_step60", "ep0_step40 ep0_step80 ep1_step20 ep1_step60", "begin anew in each epoch"},
+		{"of the whole run", "ep1_step150 ep0_step50 ep0_step100", "ep0_step50 ep0_step100 ep1_step150", ""},
+		{"one an epoch", "epoch_10 epoch_9", "epoch_9 epoch_10", ""},
+		{"twice", "a_ep0_step1 b_ep0_step1 a_ep1_step1 b_ep1_step1", "a_ep0_step1 a_ep1_step1 b_ep0_step1 b_ep1_step1", ""},
+	} {
+		var list []opened
+		for _, name := range strings.Fields(c.files) {
+			list = append(list, newNamePatterns().opened(&snapshot.Snapshot{Mark: snapshot.Mark{Step: snapshot.NoStep}}, name))
+		}
+		if note := setSteps(list); note != "" {
+			t.Errorf("%s: note %q", c.name, note)
+		}
+		list, note, err := arrange(list)
+		var names []string
+		for _, o := range list {
+			names = append(names, o.name)
+		}
+		if d := cmp.Diff(c.want, strings.Join(names, " ")); d != "" || err != nil || !strings.Contains(note, c.note) || (note == "") != (c.note == "") {
+			t.Errorf("%s: %s; note %q, %v", c.name, d, note, err)
+		}
+	}
+}
+
 func TestARunWhoseOrderNothingTellsIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	text := strings.ReplaceAll(torchJSON(0), `"device_traces"`, `"no_traces"`)
@@ -208,9 +235,8 @@ func TestNumbersOfFetchedProfilesAreNoSteps(t *testing.T) {
 		var list []opened
 		patterns := newNamePatterns()
 		for i, name := range c.names {
-			step, _ := patterns.read(name)
 			s := &snapshot.Snapshot{Producer: c.producer, Mark: snapshot.Mark{Step: snapshot.NoStep, Time: time.Unix(c.seconds[i], 0)}}
-			list = append(list, opened{snapshot: s, name: name, step: step, bare: patterns.bare(name)})
+			list = append(list, patterns.opened(s, name))
 		}
 		note := setSteps(list)
 		for _, o := range list {

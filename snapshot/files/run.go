@@ -244,7 +244,9 @@ type opened struct {
 	snapshot *snapshot.Snapshot
 	name     string
 	step     int64 // of its name
-	bare     bool  // … where it is a number only, which may be the file's
+	epoch    int64 // of its name
+	bare     bool  // the name's step is a number only, which may be the file's
+	anew     bool  // the steps in the names begin anew in each epoch
 }
 
 func (r *runReader) read(f *Folder) error {
@@ -258,7 +260,6 @@ func (r *runReader) read(f *Folder) error {
 	var list []opened
 	ahead := openAhead(r.run.Path, files)
 	for i, name := range files {
-		step, _ := r.names.read(filepath.ToSlash(name))
 		r.opener.reading(filepath.Join(r.run.Path, name), i+1, len(files))
 		s := r.readFile(name, ahead)
 		if s == nil {
@@ -267,7 +268,7 @@ func (r *runReader) read(f *Folder) error {
 		if s.Rank == snapshot.NoRank {
 			s.Rank = r.rank
 		}
-		list = append(list, opened{s, name, step, r.names.bare(filepath.ToSlash(name))})
+		list = append(list, r.names.opened(s, name))
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)

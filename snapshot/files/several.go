@@ -29,11 +29,11 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		step, rank := names.read(filepath.ToSlash(path))
+		_, rank := names.read(filepath.ToSlash(path))
 		if s.Rank == snapshot.NoRank {
 			s.Rank = rank
 		}
-		list = append(list, opened{s, path, step, names.bare(filepath.ToSlash(path))})
+		list = append(list, names.opened(s, path))
 	}
 	if len(list) > 2 {
 		var note string
@@ -68,8 +68,8 @@ func sortGiven(list []opened) bool {
 	}
 	switch {
 	case stepless == len(list):
-		if !byTicks(list) {
-			byClock(list)
+		if !byTicks(list) && !byClock(list) && list[0].anew {
+			slices.SortFunc(list, compareEpochs)
 		}
 	case stepless == 0:
 		slices.SortStableFunc(list, compareSteps)

@@ -16,6 +16,7 @@ import (
 // optimizers, one in four steps where gradients are gathered. Numbers that only count the
 // files do not replace counts. It returns a note where counts were replaced.
 func setSteps(list []opened) (note string) {
+	stepsOfEpochs(list)
 	byName := slices.Clone(list)
 	slices.SortFunc(byName, func(a, b opened) int { return cmp.Compare(a.step, b.step) })
 	if countFiles(byName) {
@@ -25,7 +26,7 @@ func setSteps(list []opened) (note string) {
 	named, rising, index := len(list) > 1, true, true
 	for i, o := range byName {
 		counts = append(counts, [2]int64{o.snapshot.Mark.Step, o.step})
-		named = named && !o.told() && o.step != snapshot.NoStep
+		named = named && !o.told() && !o.anew && o.step != snapshot.NoStep
 		if i == 0 {
 			counts[0][0] = max(0, counts[0][0]) // it may be from before the first call
 			continue
@@ -99,10 +100,30 @@ func (o *opened) told() bool {
 
 // best is the snapshot's own step, else its name's.
 func (o *opened) best() int64 {
-	if o.snapshot.Mark.Step != snapshot.NoStep {
+	if o.snapshot.Mark.Step != snapshot.NoStep || o.anew {
 		return o.snapshot.Mark.Step
 	}
 	return o.step
+}
+
+// stepsOfEpochs finds out whether the steps in the names begin anew in each epoch, which the names tell, too: they give the
+// order, but no place in the run.
+func stepsOfEpochs(list []opened) {
+	sorted, anew := slices.SortedFunc(slices.Values(list), compareEpochs), false
+	for i, o := range sorted {
+		if o.epoch == snapshot.NoStep || o.step == snapshot.NoStep || i > 0 && o.epoch == sorted[i-1].epoch && o.step == sorted[i-1].step {
+			return
+		}
+		anew = anew || i > 0 && o.step <= sorted[i-1].step
+	}
+	for i := range list {
+		list[i].anew = anew
+	}
+}
+
+// compareEpochs orders snapshots by the epochs, then the steps in their names.
+func compareEpochs(a, b opened) int {
+	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.step, b.step))
 }
 
 // moveTo renames the snapshot's step. Births go by the pace, or without one keep their
