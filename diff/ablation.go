@@ -57,7 +57,7 @@ func Parts() []Part {
 		{Name: churnedPass, About: "blocks of half-way that are gone, without births"},
 		{Name: observedPass, About: "a profiler's own memory"},
 		{Name: unassignedPass, About: "blocks that replace those of other lines while their device does not grow"},
-		{Name: scatteredPass, About: "sites below one call, each of which settled, are judged as one while all of their device grows steadily"},
+		{Name: scatteredPass, About: "settled sites below one call are judged as one while all of their device grows steadily"},
 		{Name: jointlyPass, About: "sites that settled while all of their device grows steadily are in doubt"},
 		{Name: inputPass, About: "lines that become larger together, as with a longer input"},
 		{Name: totalsPass, About: "containers that become longer in proportion to all of a device"},
