@@ -394,7 +394,10 @@ func writeSynced(path string, data []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path) // a full disk has room for a name, and not for what is in it
+	}
+	return err
 }
 
 // syncFolder has a folder's names on the disk. Some file systems cannot, and say so.

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import _at, _batches, _ceased, _exit
+from . import _at, _batches, _ceased, _exit, _files
 from ._child import Child
 from ._clock import work
 from ._due import TICKS_ALLOWANCE, TICKS_SHARE, Due
@@ -87,6 +87,8 @@ class Agent(Due, Ranks, Child, Kept, Report):
 
     def failed(self, what, e):
         self.errors += 1
+        if isinstance(e, OSError) and e.errno in _files.FULL:
+            return self.stop("the disk was full: recording stopped at step %d" % self.step)
         at = e.__traceback__
         while at is not None and at.tb_next is not None:
             at = at.tb_next
