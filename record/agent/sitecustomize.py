@@ -15,8 +15,9 @@ def _start():
     before = _hold(later)
     here = os.path.dirname(os.path.abspath(__file__))
     try:
+        _uncounted()
         if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
-            _keep_bytecode(here)
+            _load_ours(here)
             import memdiag
 
             memdiag._start()
@@ -38,7 +39,19 @@ def _start():
         _interrupt()
 
 
-def _keep_bytecode(here):
+def _uncounted():
+    """Takes this file out of what coverage.py counts, where that began before: a report would look for the file when it is gone."""
+    import sys
+
+    try:
+        counts = sys.modules["coverage"].Coverage.current()._collector
+        counts.should_trace_cache[__file__].trace = False
+        counts.data.pop(__file__, None)
+    except (AttributeError, KeyError):
+        pass  # it is not there, or another version
+
+
+def _load_ours(here):
     """Python writes the agent's bytecode, for this process's children and the next run, even if it may write none of the
     program's."""
     import os
@@ -46,6 +59,11 @@ def _keep_bytecode(here):
     from _frozen_importlib_external import FileFinder, SourceFileLoader, cache_from_source
 
     class Loader(SourceFileLoader):
+        def exec_module(self, module):
+            # Coverage tools count no file with such a name; they would look for the agent's when it is gone.
+            module.__file__ = "<memdiag>/" + os.path.basename(self.path)
+            super().exec_module(module)
+
         def get_code(self, name):
             told = sys.dont_write_bytecode, sys.pycache_prefix
             sys.dont_write_bytecode, sys.pycache_prefix = False, None
@@ -110,4 +128,4 @@ def _interrupt():
 
 
 _start()
-del _start, _keep_bytecode, _hold, _release, _interrupt
+del _start, _uncounted, _load_ours, _hold, _release, _interrupt

@@ -23,7 +23,7 @@ def _use():
     """Keeps the folder of `memdiag python-path` while this process, or one that it forks, lives: memdiag removes old ones that nobody uses."""
     import os
 
-    folder = os.path.dirname(os.path.dirname(__file__))
+    folder = os.path.dirname(os.path.dirname(__spec__.origin))
     try:
         use = os.open(os.path.join(folder, "in-use"), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:

@@ -6,7 +6,7 @@ import sys
 
 # Threads, and frames of each from the innermost on, that are told at most.
 THREADS, DEPTH = 8, 64
-OURS = os.path.dirname(__file__)
+OURS = os.path.dirname(__spec__.origin)
 
 
 def fill(snapshot, ours):

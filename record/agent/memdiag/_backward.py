@@ -14,7 +14,7 @@ DEPTH, MOST = 48, 64
 # Calls whose times are known; sizes whose calls are; and which part of what has a size has to come from one call.
 CALLS, SIZES, ONE = 4096, 4096, 0.9
 # Where our own files are, through which operators go at some steps only.
-HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+HERE = os.path.dirname(os.path.abspath(__spec__.origin)) + os.sep
 # Events of the record that a call for memory is behind.
 MADE = "alloc", "oom"
 # What PyTorch's own files have in their path.

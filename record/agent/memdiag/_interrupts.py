@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-HERE = os.path.dirname(__file__) + os.sep
+HERE = os.path.dirname(__spec__.origin) + os.sep
 # Seconds between looks at whether the main thread is back in the program, and how many of them.
 APART, LOOKS = 0.0005, 10_000
 

@@ -19,7 +19,7 @@ from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 # What Python calls for lines and calls of the program's, and where that is.
 TRACERS = "call", "line", "__call__"
-TRACING = tuple(os.path.join(os.path.dirname(__file__), name) for name in ("_code.py", "_leave.py", "_passes.py"))
+TRACING = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # Functions that have begun and wait, and where they have their frames.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}

@@ -11,7 +11,7 @@ from ._roots import is_programs_file
 
 # Frames of a stack.
 DEPTH = 32
-OURS = os.path.dirname(__file__)
+OURS = os.path.dirname(__spec__.origin)
 
 
 class Passes:

@@ -6,7 +6,7 @@ import os
 import shutil
 
 # The folder that this package is in.
-SITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SITE = os.path.dirname(os.path.dirname(os.path.abspath(__spec__.origin)))
 # A file that the system cannot run here; 86 is macOS's number for another processor. Of a file that is there, ENOENT says that its loader is not.
 FOREIGN = errno.ENOENT, errno.ENOEXEC, 86
 HINT = "install the wheel of memdiag, put memdiag on PATH, or name it in the variable MEMDIAG"

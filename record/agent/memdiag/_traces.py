@@ -16,7 +16,7 @@ CALLED = 2
 # What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
 SMALL = 512
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.abspath(__spec__.origin))
 CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
 OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
 
