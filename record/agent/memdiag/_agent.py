@@ -1,7 +1,7 @@
-"""The agent: when to look at memory, what that may cost, and where the result goes.
+"""The agent: decides when to look at memory, what that may cost, and where the result goes.
 
-Sources (_torch, _heap, …) know what to look at. Every entry from the program into the agent is
-guarded: an error becomes a note in the agent's report, and after a few the agent stops.
+Sources (_torch, _heap, …) know what to look at. Every call from the program into the agent is guarded: an error becomes a note in the
+agent's report, and after a few errors the agent stops.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from ._ranks import Ranks
 from ._report import Report
 from ._snapshot import Snapshot
 
-# Kinds of events that are counted.
+# The number of different events that are counted, at most.
 MOST_EVENTS = 32
 # After so many errors the agent stops.
 PATIENCE = 3
@@ -37,33 +37,33 @@ class Agent(Due, Ranks, Child, Kept, Report):
         for part in Ranks, Child, Kept, Report:
             part.__init__(self)
         self.code, self.shared, self.losses = _code.Code(self), _shared.Shared(self), _losses.Losses(self)
-        self.peaks = None  # from the first mark on that tells the size of an input
+        self.peaks = None  # from the first mark on that gives the size of an input
         self.dir = settings["dir"]
         self.settings = settings
-        self.epoch = time.time() - time.monotonic()  # of a clock that nobody sets
+        self.epoch = time.time() - time.monotonic()  # Unix time at which the monotonic clock, which nobody sets, read 0
         self.step = 0
-        self.events = {}  # phases, epochs and others that have begun, by name
-        self.phase, self.epoch_number = "", None  # the epoch that goes on; None where the program marks none
-        self.explicit, self.marked = False, Steps()  # whether the program counts the steps; and those
+        self.events = {}  # how often phases, epochs and other events have begun, by name
+        self.phase, self.epoch_number = "", None  # the current epoch; None if the program marks none
+        self.explicit, self.marked = False, Steps()  # whether the program counts the steps itself; the steps that it marked
         self.ticks = 0
         self.ceased = _ceased.Ceased(self)
         self.stopped = False
         self.busy = False
-        self.entered, self.took = 0.0, 0.0  # when the agent's work began, and what all before took
-        self.interrupting = False  # the program, at whatever it does
+        self.entered, self.took = 0.0, 0.0  # processor seconds: when the agent's current work began, and how long all before took
+        self.interrupting = False  # the agent's signal handler runs: it may interrupt the program anywhere
         self.sources = []
         self.own = Own(self)
         self.canary = self.intervention = self.trackers = None
         self.errors = 0
         self.pid = os.getpid()
-        self.attached = None  # where the program ran before the agent came
-        self.undo = []  # what takes back what the agent has changed in the program
+        self.attached = None  # where the program was when the agent attached to it, or None
+        self.undo = []  # functions that undo what the agent has changed in the program
 
-    # What the program's events call.
+    # Called by the program's events.
 
     def guarded(self, what, f, *args):
-        """Calls f unless the agent is stopped or at work in a thread of the program's; its errors become notes, but not
-        the program's own."""
+        """Calls f, unless the agent is stopped or already at work in a thread of the program. Errors of the agent become notes; errors of
+        the program are raised."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
         self.busy, self.entered = True, work()
@@ -71,7 +71,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             with Held():
                 return f(*args)
         except RecursionError:
-            pass  # the program is nearly as deep as it may go
+            pass  # the program is close to its recursion limit
         except Exception as e:
             if raised(e):
                 raise
@@ -82,7 +82,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         return None
 
     def programs(self):
-        """Seconds of the processor in this thread that were the program's own."""
+        """Processor seconds that the program itself has used in this thread."""
         return self.entered - self.took
 
     def failed(self, what, e):
@@ -99,14 +99,14 @@ class Agent(Due, Ranks, Child, Kept, Report):
                 "an error" if self.errors == 1 else "%d errors" % self.errors, self.step))
 
     def now(self):
-        """Seconds since 1970, of a clock that began right and is not put back while the program runs."""
+        """Seconds since 1970. The clock is right at the start, and is not set back while the program runs."""
         return self.epoch + time.monotonic()
 
     def note(self, text):
         self.notes[text] = self.notes.get(text, 0) + 1
 
     def blind(self, device, what):
-        """Memory of a device, or with "" of any, is not recorded: a verdict on the rest is no verdict on it."""
+        """Records that memory of a device is not recorded, or with "" of any device. A verdict on the rest says nothing about it."""
         self.note(what)
         self.unseen.append({"device": device, "what": what})
 
@@ -160,18 +160,18 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.report("started")
 
     def replace(self, owner, name, new):
-        """Puts a function of ours in the place of one of Python's or a library's, until it is taken back."""
+        """Replaces a function of Python or a library by one of ours, until take_back."""
         old = getattr(owner, name)
         setattr(owner, name, new)
 
         def back():
-            if getattr(owner, name, None) is new:  # else another one has taken the place, and calls ours
+            if getattr(owner, name, None) is new:  # else another function has replaced ours, and calls it
                 setattr(owner, name, old)
 
         self.undo.append(back)
 
     def find(self, finder):
-        """Has a finder asked for modules."""
+        """Inserts a finder, which Python asks for each module that is imported."""
         sys.meta_path.insert(0, finder)
         self.undo.append(lambda: finder in sys.meta_path and sys.meta_path.remove(finder))
 
@@ -219,7 +219,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.losses.told(loss)
 
     def measure(self, step, batch, length):
-        """Takes note of the input of what ran, and of the peak that it reached."""
+        """Records the size of the input of the step, and the peak that the step reached."""
         if self.peaks is None:
             from . import _peaks
 
@@ -227,12 +227,12 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.peaks.told(self.step if step is None else step, batch, length)
 
     def happened(self, name):
-        """Counts an event that growth may follow."""
+        """Counts an event that growth may be due to."""
         if name in self.events or len(self.events) < MOST_EVENTS:
             self.events[name] = self.events.get(name, 0) + 1
 
     def stepped(self):
-        """An optimizer stepped. Called guarded."""
+        """An optimizer stepped. Called through guarded."""
         self.ceased.end()
         if not self.explicit:
             self.boundary(self.step + 1)
@@ -265,8 +265,8 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.torch.skip = 0 if self.explicit or self.canary is not None or self.intervention is not None or self.code.on else min(self.torch.unwatched(), self.undue(step), self.heap.ahead())
 
     def begin_anew(self):
-        """The first step, or JAX, comes after snapshots by the clock, which a long preparation of the
-        program's caused: what they cost, and how far apart they were in the end, says nothing of it."""
+        """Resets budgets and intervals at the first step, or first use of JAX, if there were snapshots by the clock before it. Those were
+        due to a long preparation of the program: their cost and final interval say nothing about the steps."""
         self.began, self.spent, self.since, self.ran_before, self.every = None, 0.0, 0.0, 0.0, self.fixed or 1
         self.ticker.begin_anew()
         self.code.spent = 0
@@ -278,7 +278,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.heap.forget_native()
 
     def prepared(self):
-        """What the main thread imports has been imported."""
+        """The imports of the main thread have ended."""
         self.heap.prepared()
         if self.owner.get("tick") and not self.step:
             self.begin_anew()
@@ -287,15 +287,15 @@ class Agent(Due, Ranks, Child, Kept, Report):
     @property
 
     def stepping(self):
-        """Whether steps count now: there was one, and they have not ceased."""
+        """Whether steps count now: there was a step, and steps have not ceased."""
         return self.step > 0 and self.ceased.after is None
 
     def tick(self, forced=False):
-        """Time passed without a step, or somebody asked for a snapshot. Called guarded."""
+        """Time passed without a step, or somebody asked for a snapshot. Called through guarded."""
         if forced:
             self.marked.asked = self.step
         if not forced and "torch" in sys.modules and self.torch.module is None:
-            return  # it is being imported
+            return  # PyTorch is being imported
         if self.jax.locked():
             return
         if self.ceased.due():
@@ -303,9 +303,9 @@ class Agent(Due, Ranks, Child, Kept, Report):
         wants = self.wants(forced)
         if not wants and not {"torch", "jax"} & sys.modules.keys():
             return
-        self.code.end()  # what it lets go of is not the agent's own work, which had not made it
+        self.code.end()  # before self.own begins to count: what this frees was allocated while it did not
         before = self.ticks
-        with self.own if wants else contextlib.nullcontext():  # to count what is its own takes milliseconds
+        with self.own if wants else contextlib.nullcontext():  # counting the agent's own memory takes milliseconds
             self.look(forced)
         if not self.stepping and not self.ticker.acts():
             self.heap.look_outside()
@@ -313,19 +313,19 @@ class Agent(Due, Ranks, Child, Kept, Report):
                 self.code.begin()
 
     def intervene(self, importing):
-        """Without a step, where doctor asks for it. Called guarded."""
+        """Acts without a step, where doctor asks for it. Called through guarded."""
         if not importing and not self.step and self.ticks:
             self.intervention.act()
 
     def wants(self, forced):
-        """Whether a snapshot by the clock may be taken."""
+        """Whether the clock may trigger a snapshot now."""
         return forced or self.seconds or (self.affordable() if self.stepping else self.affordable(TICKS_ALLOWANCE, TICKS_SHARE) or self.late())
 
     def look(self, forced):
         self.jax.tick()
         for s in self.sources:
             s.tick()
-        if self.child and self.batches is None:  # it grew while it imported what makes batches
+        if self.child and self.batches is None:  # while it imported what makes batches, it grew
             self.batches = _batches.count()
             if self.batches:
                 self.begin_anew()
@@ -347,14 +347,14 @@ class Agent(Due, Ranks, Child, Kept, Report):
     # Snapshots.
 
     def snapshot_now(self):
-        """Takes a snapshot that the program asks for; returns the path of the last one."""
+        """Takes a snapshot for the program; returns the path of the newest one."""
         self.tick(True)
         return os.path.join(self.dir, self.written[-1][1]) if self.written else None
 
     def take(self, step):
-        """Writes a snapshot; step is None where none was counted."""
+        """Writes a snapshot; step is None if no step was counted."""
         if self.ceased.after is not None:
-            self.ticks += step is not None and step > self.step  # before an out-of-memory error
+            self.ticks += step is not None and step > self.step  # a snapshot before an out-of-memory error
             with self.own:
                 self.snapshot(None)
             return
@@ -364,11 +364,11 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.sleep()
             return
         if not self.owner[kind] and not self.beside():
-            # Of helpers that only live beside the training nobody need be told.
+            # Helper processes beside the training need no note.
             self.stop("another process records this rank; this one is not recorded" if kind == "step" and not self.child else None)
             return
         if first and kind == "step" and self.number:
-            self.drop()  # those by the clock
+            self.drop()  # snapshots by the clock
         if step is not None and any(w[0] == step for w in self.written):
             return
         with self.own:
@@ -394,7 +394,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         if cuda:
             cuda.fill(s)
         self.shared.fill(s)
-        start += self.holders.fill(s) + self.heap.collections.spent - collected  # which have budgets of their own
+        start += self.holders.fill(s) + self.heap.collections.spent - collected  # the search and collections have their own budgets
         _at.fill(s, self.ticker.thread)
         if self.trackers is not None:
             self.trackers.point(s.devices)

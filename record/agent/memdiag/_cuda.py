@@ -1,8 +1,7 @@
-"""PyTorch on a GPU: the allocator's own history and snapshots, in PyTorch's own format.
+"""PyTorch on a GPU: the allocator's own history and snapshots, in PyTorch's format.
 
-Recording begins at the first step after the program itself has used the GPU, never before, and nothing
-here asks the driver for anything: it would make a context in loader workers and before forks, and settle which
-GPUs are visible before the program says.
+Recording begins at the first step after the program itself has used the GPU, never before. Nothing here asks the driver for anything before
+that: it would create a context in loader workers and before forks, and fix which GPUs are visible before the program chooses.
 """
 
 import collections
@@ -18,17 +17,17 @@ from ._budget import Budget
 from ._clock import work
 from ._ring import Ring
 
-# What snapshots with the record may cost: so many seconds, and this share of the time. A hundred thousand events take 0.7 s to
-# list, beside 0.2 ms for the blocks alone; where that is spent, snapshots have blocks alone.
+# What snapshots with the record may cost: seconds at the start, plus a share of the time. Listing a hundred thousand events takes 0.7 s,
+# the blocks alone 0.2 ms. When the budget is spent, snapshots have blocks alone.
 ALLOWANCE, SHARE = 0.12, 0.005
-# A snapshot long after the last one with the record has it in any case, where that takes no more than this share of the time between: if
-# there are few snapshots, the record tells when blocks came.
+# A snapshot long after the last one with the record has the record in any case, if that takes no more than this share of the time between
+# them: with few snapshots, the record tells when blocks were allocated.
 FAR = 0.01
-# The name of the device of pinned memory, in snapshot.PinnedCounts, too.
+# The device name of pinned memory. It is the same in snapshot.PinnedCounts.
 PINNED = "pinned host memory, also in cpu:0"
-# What a snapshot has of the record.
+# Keys of PyTorch's snapshot that hold the record.
 TRACES = "device_traces", "host_traces"
-# Counts of the allocator's, and what they are called here.
+# Our names for counts of the allocator, and PyTorch's.
 COUNTS = ("retries", "num_alloc_retries"), ("ooms", "num_ooms")
 
 
@@ -36,36 +35,36 @@ class Cuda:
     def __init__(self, agent, torch):
         self.agent, self.torch = agent, torch
         self.possible = _accelerator.find(torch)
-        self.gpu = None  # the one that is recorded
+        self.gpu = None  # the accelerator that is recorded
         self.recording = self.refused = False
-        self.tells = False  # PyTorch says whether its record is on
-        self.end = None  # what ends the recording, where it is ours
-        self.driver = self.log = None  # what the driver and NCCL say
-        self.counters = None  # of each step; False where there are none to be had
+        self.tells = False  # PyTorch can say whether its record is on
+        self.end = None  # ends PyTorch's record if we began it; else None
+        self.driver = self.log = None  # figures of the driver and of NCCL
+        self.counters = None  # counters of each step; False if there are none
         self.used = ()  # GPUs, at the last snapshot
-        self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, which is to be written, and its blocks
+        self.taken, self.blocks = None, Blocks()  # PyTorch's snapshot, until it is written, and its blocks
         self.backward = Backward()
-        self.pinned = False  # there has been pinned memory
-        self.ring, self.charged = Ring(_accelerator.EVENTS), 0  # PyTorch's record, and the bytes that we have counted as ours of it
-        # What snapshots with the record cost, and when the last one was; whether the next is to have it in any case, and the one that
-        # was taken does; and the seconds that one took.
+        self.pinned = False  # whether there has been pinned memory
+        self.ring, self.charged = Ring(_accelerator.EVENTS), 0  # PyTorch's record, and how many bytes of it have been counted as ours
+        # The budget of snapshots with the record, and the time of the last one. asked: the next snapshot has the record in any case. whole:
+        # the snapshot just taken has it. took: the seconds that it took.
         self.records, self.since, self.asked, self.whole, self.took = Budget(agent, ALLOWANCE, SHARE), 0.0, False, True, 0.0
-        self.crowded = False  # the disk had no room for one with the record
+        self.crowded = False  # the disk had no room for a snapshot with the record
 
     def begins(self):
-        """Whether the program has begun to use a GPU, and nothing is recorded of it yet."""
+        """Whether the program has begun to use a GPU that is not recorded yet."""
         if self.recording or self.refused:
             return False
         self.gpu = next((gpu for gpu in self.possible if gpu.used()), None)
         return self.gpu is not None and not is_worker()
 
     def boundary(self):
-        """Begins to record once the program has used a GPU; True from then on."""
+        """Begins to record once the program has used a GPU; returns True from then on."""
         if self.begins():
             try:
                 self.gpu.ask()
                 self.record()
-            except Exception as e:  # of a PyTorch whose function is another
+            except Exception as e:  # another version of PyTorch may have another function
                 self.refused = True
                 self.agent.blind(self.gpu.name, "PyTorch %s does not record what %s allocates: %s: %s" % (self.torch.__version__, self.gpu.name.upper(), type(e).__name__, str(e)[:200]))
                 return False
@@ -79,7 +78,7 @@ class Cuda:
         return self.recording
 
     def go_on(self):
-        """Begins PyTorch's record again where the program has ended it. What came meanwhile has no stack."""
+        """Restarts PyTorch's record after the program has ended it. Blocks allocated meanwhile have no stack."""
         self.record()
         self.backward.older, self.ring = None, Ring(_accelerator.EVENTS)
         self.agent.note("the program stopped PyTorch's memory history of %s; memdiag started it again" % self.gpu.name.upper())
@@ -94,11 +93,11 @@ class Cuda:
             return
         end, pid = self.gpu.record(), os.getpid()
         self.tells = bool(self.gpu.records())
-        # A forked child must not touch the allocator, whose lock another thread may have had.
+        # A forked child must not touch the allocator: another thread may have held its lock at the fork.
         self.end = lambda: end() if os.getpid() == pid else None
 
     def observe(self):
-        """What may be missing without harm: a snapshot before memory is out, and the driver's figures."""
+        """Starts what recording can do without: a snapshot before memory runs out, and the driver's figures."""
         try:
             self.gpu.observe(self.out_of_memory)
         except Exception as e:
@@ -108,16 +107,16 @@ class Cuda:
 
             self.driver = _driver.of(self.torch, self.gpu.name)
         except Exception:
-            pass  # the driver has no library for it
+            pass  # the driver's library is missing
 
     def workspace(self):
         try:
             return self.gpu.workspace()
         except Exception:
-            return 0  # of a PyTorch that does not say which GPU it is
+            return 0  # this PyTorch does not say which GPU it is
 
     def count(self, step):
-        """Adds to the run's series what the allocator has after a step, in the process that records its rank."""
+        """Adds the allocator's counters after a step to the run's series. Only the process that records its rank does so."""
         if not self.recording or self.counters is False or not self.agent.owner.get("step"):
             return
         try:
@@ -132,7 +131,7 @@ class Cuda:
             self.agent.note("the allocator's counters of each step are not recorded from step %d on: %s: %s" % (step, type(e).__name__, str(e)[:200]))
 
     def passes(self, step):
-        """Takes note of a step at whose end nothing else is to be done."""
+        """Handles a step at whose end nothing else is to do."""
         if self.recording:
             if self.ended():
                 self.agent.guarded("step", self.go_on)
@@ -149,7 +148,7 @@ class Cuda:
             end()
 
     def out_of_memory(self, device, allocation, total, free):
-        """Called before the exception is raised."""
+        """Called before PyTorch raises the exception."""
         self.agent.ticks += 1
         self.asked = self.agent.spares = True
         self.agent.guarded("out of memory", self.agent.take, self.agent.step + 1 if self.agent.step else None)
@@ -157,7 +156,7 @@ class Cuda:
         self.finish()
 
     def look(self):
-        """Takes PyTorch's snapshot: with the record where that is cheap enough, or was asked for."""
+        """Takes PyTorch's snapshot, with the record if that is cheap enough or was asked for."""
         begun = work()
         far = self.agent.overdue() and self.records.last <= FAR * (self.agent.elapsed() - self.since)
         self.whole, self.asked = not self.gpu.light or self.asked or not self.crowded and (far or self.records.affords()), False
@@ -169,19 +168,19 @@ class Cuda:
         self.blocks.look(self.taken["segments"], self.taken.get("host_segments", ()))
 
     def charge(self):
-        """Counts as ours what PyTorch's record takes, which we had it begin."""
+        """Counts the memory of PyTorch's record as ours, because we began it."""
         if self.whole:
             self.ring.learn(self.taken["device_traces"])
         try:
             takes = self.ring.bytes([self.gpu.stats(i) for i in range(self.gpu.count())], 1 if self.gpu.skips() else 2)
         except Exception:
-            return  # there are no counts: what it takes is called the process's growth
+            return  # without counts, the record's memory is counted as growth of the process
         self.agent.own.bytes += takes - self.charged
         self.charged = takes
 
     def dump(self, step, rank, beside):
-        """The bytes of a snapshot file: PyTorch's, then beside, which is what else is known of the process. And what makes those without
-        the record, where there is one and the disk has no room for it; else None."""
+        """Returns the bytes of a snapshot file: PyTorch's part, then beside, which has what else is known of the process. Also returns a
+        function for a full disk, which makes the bytes without the record; None if the snapshot has no record."""
         begun, (snapshot, self.taken) = work(), (self.taken, None)
         self.used = {s["device"] for s in snapshot["segments"]}
         header = {"agent": 1, "accelerator": self.gpu.name}
@@ -208,7 +207,7 @@ class Cuda:
         return written(*light)
 
     def fill(self, snapshot):
-        """Adds what PyTorch counts of pinned memory, once there is some. The program's tensors in it are among those of the CPU."""
+        """Adds PyTorch's counts of pinned memory, once there is some. Snapshots count the program's tensors in it as tensors of the CPU."""
         try:
             now = self.gpu.pinned()
         except Exception:
@@ -218,7 +217,7 @@ class Cuda:
             snapshot.device("cpu", PINNED, index=1, requested=now[0], allocated=now[0], active=now[0], reserved=now[1])
 
     def spent(self):
-        """The seconds of the last snapshot that the budget of those with the record bears."""
+        """The seconds of the last snapshot that the budget of snapshots with the record pays for."""
         if not self.whole or not self.gpu.light:
             return 0.0
         self.records.spent += self.took
@@ -226,13 +225,13 @@ class Cuda:
         return self.took
 
     def allocator_says(self):
-        """The most that was allocated on each GPU, also within steps, how often memory was tried for again, and how often in vain."""
+        """The peak of each GPU's allocated bytes, also within steps; how often the allocator retried; and how often it ran out of memory."""
         try:
             stats = [self.gpu.stats(i) for i in range(self.gpu.count())]
             peaks = [s["allocated_bytes"]["all"].get("peak", 0) for s in stats]
             return {"peak": ",".join(map(str, peaks)), **{name: ",".join(str(s.get(key, 0)) for s in stats) for name, key in COUNTS}}
         except Exception:
-            return {}  # snapshots tell what is live at their time
+            return {}  # snapshots still have what is live at their time
 
     def beside(self):
         try:
@@ -260,5 +259,5 @@ def written(header, snapshot, beside):
 
 
 def is_worker():
-    """Whether this is a loader's worker."""
+    """Whether this process is a worker of a DataLoader."""
     return getattr(sys.modules.get("torch.utils.data._utils.worker"), "_worker_info", None) is not None

@@ -1,7 +1,6 @@
-"""The dispatch mode: it sees every operator of PyTorch, and keeps a weak pointer to each storage that one makes.
+"""The dispatch mode: it sees every operator of PyTorch, and keeps a weak pointer to each storage that an operator allocates.
 
-The pointer says later whether the storage still lives, and does not keep its memory. A mode costs some
-microseconds an operator.
+The pointer later tells whether the storage is alive, and does not keep its memory. A mode costs some microseconds per operator.
 """
 
 import _thread
@@ -11,11 +10,11 @@ from ._census import lender
 from ._handlers import raised
 from ._leave import Leaver, leave
 
-# Frames that are kept of a stack, innermost first.
+# Frames of a stack that are kept, innermost first.
 DEPTH = 48
-# Whether an operator makes storages.
+# Whether an operator allocates storages.
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
-# Storages that are followed at once.
+# Storages that are tracked at the same time, at most.
 MOST = 1_000_000
 
 
@@ -28,13 +27,13 @@ def mode_class(torch, source):
 
     class MemdiagMode(TorchDispatchMode):
         stopped = paused = False
-        ops, limit = 0, sys.maxsize  # operators that it saw, and at which its watcher is to be told
+        ops, limit = 0, sys.maxsize  # operators that it saw; and how many it may see before it calls its watcher
         watcher = None
-        weight = 1  # of what it sees
-        thread = None  # that entered it; autograd's own threads, which compute what a GPU's backward does, take it over
+        weight = 1  # how many storages each one that it sees stands for
+        thread = None  # the thread that entered it; autograd's threads, which run the backward pass of a GPU, inherit the mode
         supports_higher_order_operators = True
 
-        # torch.compile goes on compiling below this mode, and leaves it alone.
+        # torch.compile still compiles below this mode, and does not trace it.
         @classmethod
         def is_infra_mode(cls):
             return True
@@ -45,20 +44,20 @@ def mode_class(torch, source):
 
         @classmethod
         def _should_skip_dynamo(cls):
-            return False  # else every operator goes through a wrapper; skip_code below does the same
+            return False  # else every operator would go through a wrapper; skip_code below has the same effect
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             op = ops.get(func)
             if op is None:
-                op = ops[func] = getattr(func, "_op", func)  # what calling it calls
+                op = ops[func] = getattr(func, "_op", func)  # the function that func calls
             try:
-                if overrides(*args):  # without a mode, no subclass is asked from here on
+                if overrides(*args):  # without a mode, no subclass would be asked from here on
                     with plainly():
                         out = op(*args, **(kwargs or {}))
                 else:
                     out = op(*args, **kwargs) if kwargs else op(*args)
             except BaseException:
-                del args, kwargs  # the error keeps this frame, which must not keep tensors that the program lets go of
+                del args, kwargs  # the error holds this frame, which must not hold tensors that the program frees
                 raise
             self.ops += 1
             if self.ops >= self.limit and self.thread == _thread.get_ident():
@@ -78,7 +77,7 @@ def mode_class(torch, source):
                         if type(x) is tensor and (x.is_cpu or elsewhere(x)):
                             keep(x, caller(), self.weight, args)
             except NotImplementedError:
-                fresh[func] = NEVER  # it makes what has no storage of its own: sparse tensors
+                fresh[func] = NEVER  # it returns tensors without a storage: sparse ones
             except Exception as e:
                 if raised(e):
                     raise
@@ -87,7 +86,7 @@ def mode_class(torch, source):
             return out
 
     def caller():
-        """The frame of what called an operator; None where autograd's thread did."""
+        """The frame that called an operator; None if autograd's thread did."""
         try:
             return getframe(2)
         except ValueError:
@@ -97,18 +96,18 @@ def mode_class(torch, source):
         storage = t.untyped_storage()
         size = storage.nbytes()
         if type(size) is not int:
-            return  # a symbol: of a graph that is being traced
+            return  # a symbol, from a graph that is being traced
         address = storage._cdata
         table = source.table
         if address in table or len(table) >= MOST:
-            return  # the weak pointer keeps the address from being another's
+            return  # while the weak pointer exists, no other storage gets the address
         place = lender(storage)
         if place is None:
             return
         if place:
             source.lent[address] = place
         elif source.lent:
-            source.lent.pop(address, None)  # of one that is gone
+            source.lent.pop(address, None)  # left by a storage that is gone
         source.elsewhere.note(address, t)
         key, f, depth = [], frame, DEPTH
         while f is not None and depth:
@@ -129,7 +128,7 @@ def mode_class(torch, source):
         for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.__call__, type(source).number):
             skip_code(f.__code__)
     except ImportError:
-        pass  # a PyTorch without dynamo
+        pass  # this PyTorch has no dynamo
     return MemdiagMode
 
 
@@ -138,11 +137,11 @@ def makes_storages(func):
     schema = getattr(func, "_schema", None)
     if schema is None:
         return NEVER
-    if any(r.alias_info is None for r in schema.returns) or schema.name == "aten::lift_fresh":  # made of Python's numbers
+    if any(r.alias_info is None for r in schema.returns) or schema.name == "aten::lift_fresh":  # lift_fresh: made from Python's numbers
         return ALWAYS
     if schema.name == "aten::set_" and schema.overload_name.startswith("source_Storage"):
         return ALWAYS  # copy.deepcopy and torch.load make a storage without an operator
-    # In inference_mode comes as a whole what elsewhere is a copy and views of it: contiguous, reshape, to.
+    # In inference_mode, contiguous, reshape and to arrive as one operator; elsewhere as a copy and views of it.
     composite = getattr(func, "has_kernel_for_dispatch_key", None)
     return SOMETIMES if composite and composite("CompositeImplicitAutograd") else NEVER
 

@@ -1,38 +1,37 @@
-"""Which steps are watched, so that watching costs no more than a share of the time."""
+"""Chooses the steps to watch, so that watching costs no more than a share of the time."""
 
-# The share is approached by doubling the units between two recorded ones, each time after so many of those; after fewer
-# where they have cost so many times what they may: a reinforcement learner has some hundred steps, of 40 ms each.
+# The number of units per watched unit doubles until the cost is within its share, each time after PERIODS watched units. It doubles after
+# HURRIED if they have cost more than DEAR times their limit: a reinforcement learner has some hundred steps, of 40 ms each.
 PERIODS, HURRIED, DEAR = 8, 3, 2
-# All are recorded where that costs no more than this share: what is not seen costs a census at each snapshot. And
-# rarer than one in so many only where that would cost more than this: small operators tell little of what is rare.
+# All units are watched if that costs no more than ALL_SHARE, since unseen storages cost a census at each snapshot. Fewer than one in NEAR
+# are watched only if more would cost over NEAR_SHARE: a few watched steps show little of what is rare.
 ALL_SHARE, NEAR, NEAR_SHARE = 0.03, 8, 0.05
-# All three of a program that uses a GPU, whose own record has most of what is to be seen; and the periods where they have cost too much:
-# on an H200 a step of 17 ms takes 14 ms longer if it is recorded.
+# For a program that uses a GPU: all three shares, since PyTorch's own record has most of what there is to see; and HURRIED. On an H200, a
+# step of 17 ms takes 14 ms longer if it is watched.
 GPU_SHARE, GPU_HURRIED = 0.005, 1
 
 
 class Sampler:
-    """Which units of a kind are recorded: all while an allowance lasts, then one in so many.
+    """Which units of a kind are watched: all while an allowance lasts, then one in so many.
 
-    That one stands for all of them. It is taken at random, so that nothing periodic is missed for ever.
-    The number doubles after some such periods at most, so that one unit never weighs much beside all
-    before it."""
+    The watched unit stands for all of them. It is chosen at random, so that nothing periodic is always missed. The number doubles at most
+    once in several periods, so that one unit never weighs much compared with all before it."""
 
     def __init__(self, allowance, share):
         self.allowance, self.share, self.all_share, self.near_share, self.hurried = allowance, share, ALL_SHARE, NEAR_SHARE, HURRIED
-        self.spent, self.cost = 0.0, 0.0  # seconds: in all, and of the last recorded unit
+        self.spent, self.cost = 0.0, 0.0  # seconds: of all watched units, and of the last one
         self.units = 0
         self.weight, self.place, self.pick, self.periods = 1, 0, 0, 0
         self.reach = 1  # the largest weight
-        self.random = 88172645463325252  # of our own: the program's draws stay as they were
+        self.random = 88172645463325252  # our own generator: the program's random numbers do not change
 
     def spare(self):
-        """Costs less from now on."""
+        """Spends less from now on."""
         self.share = self.all_share = self.near_share = GPU_SHARE
         self.hurried = GPU_HURRIED
 
     def next(self, elapsed):
-        """The weight of the unit that begins; 0 where it is not recorded."""
+        """The weight of the unit that begins; 0 if it is not watched."""
         self.units += 1
         self.place += 1
         if self.place >= self.weight:
@@ -41,12 +40,12 @@ class Sampler:
         return self.weight if self.place == self.pick else 0
 
     def pass_by(self):
-        """A unit begins that is known not to be recorded."""
+        """A unit begins that ahead() said is not watched."""
         self.units += 1
         self.place += 1
 
     def ahead(self):
-        """How many units are known not to be recorded, behind the one that has begun."""
+        """How many units after the current one are certainly not watched."""
         return (self.pick if self.place < self.pick else self.weight) - self.place - 1
 
     def costs(self, seconds):
@@ -54,14 +53,14 @@ class Sampler:
         self.spent += seconds
 
     def left(self, elapsed):
-        """Seconds that may yet be spent; below zero where too many were."""
+        """Seconds that may still be spent; negative if too many were."""
         return self.allowance + self.share * elapsed - self.spent
 
     def affords(self, elapsed):
         return self.left(elapsed) >= 0
 
     def adjust(self, elapsed):
-        """Decides in how many units one is recorded, from what the last one cost."""
+        """Decides in how many units one is watched, from what the last watched one cost."""
         self.periods += 1
         if self.spent <= self.allowance:
             return
@@ -84,8 +83,8 @@ class Sampler:
 
 
 class Stretches(Sampler):
-    """Which stretches between looks by the clock are recorded: all, while that costs no more than its allowance or share. Else
-    a snapshot has a short one recorded, just before it."""
+    """Which stretches between looks by the clock are watched: all, while that costs no more than the allowance or share. After that, a
+    snapshot has a short stretch watched just before it."""
 
     def next(self, elapsed):
         return int(self.spent <= max(self.allowance, self.all_share * elapsed))

@@ -1,4 +1,4 @@
-"""The storages of tensors on the CPU: which live, what made them, and what stands for those that nobody watched."""
+"""The storages of tensors on the CPU: which are alive, what allocated them, and what stands for those that nobody watched."""
 
 import _thread
 import collections
@@ -11,36 +11,36 @@ from ._mode import DEPTH
 
 
 class Storages:
-    """The part of the source that keeps them."""
+    """The part of the source that records storages."""
 
     def __init__(self):
         self.stacks = {}  # key of a stack: its number
-        self.keys = []  # by number
-        self.known = {}  # frames by code object and place
-        self.codes = {}  # id of a code object: the object, which keeps the id its own
-        self.stood = {}  # by size, the stack whose storages stood for most of those that nobody watched
-        self.largest = {}  # by number of a stack: the bytes of the largest storage that it made
-        self.anew, self.grown = set(), set()  # stacks that made larger ones, but never of the one before; and those that did
+        self.keys = []  # keys of the stacks, by number
+        self.known = {}  # frames by id of the code object and place in it
+        self.codes = {}  # code objects by id, held so that no other gets the id
+        self.stood = {}  # by size: the stack whose storages stood for most of the unwatched ones
+        self.largest = {}  # by number of a stack: the bytes of the largest storage that it allocated
+        self.anew, self.grown = set(), set()  # stacks that allocate ever larger storages: never from an older, smaller one; and from one
 
     def forget(self):
-        """Nothing is known of this process's storages yet."""
-        # StorageImpl address: [stack, bytes, birth step, weight, turn]; each holds a weak reference.
+        """Forgets everything: nothing is known of this process's storages yet."""
+        # StorageImpl address: [stack, bytes, step of birth, weight, turn]. Each entry has a weak reference to its storage.
         self.table = {}
-        self.young, self.late = [], []  # those of this unit, and of the one before it
-        self.lent = {}  # StorageImpl address: where its memory lies, which another library owns
+        self.young, self.late = [], []  # addresses of this unit, and of the unit before it
+        self.lent = {}  # StorageImpl address: address of its memory, which another library owns
         self.handles = _census.Handles()
-        # Storages that had a handle at the last census, and those to which a walk has given one since.
+        # handled: storages that had a Python tensor at the last census. given: those to which a walk has given one since.
         self.handled, self.given = None, set()
-        self.older = set()  # of a child, those with a handle from before it was watched; None up to the first census
-        self.counted = {}  # by address, how many a storage stood for at the last snapshot
-        self.bytes, self.count = 0, 0  # of live storages, at the last snapshot
-        self.pinned = set()  # storages that are left to the record of pinned memory
+        self.older = set()  # in a child: storages that had a Python tensor before it was watched; None before the first census
+        self.counted = {}  # by address: how many storages one stood for at the last snapshot
+        self.bytes, self.count = 0, 0  # of live storages at the last snapshot
+        self.pinned = set()  # storages that the record of pinned memory has
         self.categories = _categories.Categories(self.agent, self)
-        self.told = _categories.Told()  # by the last census
+        self.told = _categories.Told()  # what the last census found
 
     def sweep_young(self):
-        """Lets go of what is gone of this unit and the one before. It has no memory, but what is left of it lies
-        scattered between large blocks of malloc's, which would have to go elsewhere."""
+        """Frees the structures of storages that this unit and the one before made and freed. They have no memory of their own any more, but
+        lie scattered between large blocks of malloc, and keep malloc from joining these."""
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
         for address in itertools.chain(self.young, self.late):
             if address in table and expired(address):
@@ -66,7 +66,7 @@ class Storages:
         self.table, self.young, self.late, self.lent = {}, [], [], {}
 
     def number(self, key, frame):
-        """The number of a stack; key is the ids of its code objects and the places in them."""
+        """The number of a stack. key alternates the ids of its code objects and the places in them."""
         n = self.stacks.get(key)
         if n is None:
             n = self.stacks[key] = len(self.keys)
@@ -79,8 +79,8 @@ class Storages:
         return n
 
     def grows(self, stack, size, args):
-        """A stack makes a storage that is larger than any before: of an older one, as a cache that is joined with what comes,
-        or of what is as long as the input."""
+        """A stack allocates a storage larger than any that it has allocated. If it is made from an older, smaller storage, the stack grows
+        it: a cache to which data is appended. Else it is made anew: data as long as the input."""
         before, self.largest[stack] = self.largest.get(stack), size
         if before is None or stack in self.grown:
             return
@@ -104,7 +104,7 @@ class Storages:
         return frames
 
     def threads(self):
-        """Whether the program has threads that nobody watches."""
+        """Whether the program has threads that are not watched."""
         return _thread._count() > self.agent.ticker.running
 
     def fill(self, snapshot):
@@ -117,10 +117,10 @@ class Storages:
             return
         total = 0
         device = self.elsewhere(snapshot, id(self.module))
-        device(None)  # the CPU's comes first
+        device(None)  # the CPU comes first
         self.leave_pinned()
         places = self.places()
-        again = self.lent.keys() - places.values()  # where an older one lies already there is no more memory for them
+        again = self.lent.keys() - places.values()  # memory of another library that an older storage already counts
         counts, rest, gone = self.census(places, again)
         stood = collections.defaultdict(collections.Counter)
         self.counted, purposes = counts, self.purposes()
@@ -135,8 +135,8 @@ class Storages:
                 size = entry[1] = self.bytes_now(address)
                 if size == 0:
                     continue
-            # What is alive of the step that has just ended is alive at every such moment, be it
-            # recorded or not: only what outlives the next one as well stands for more.
+            # Storages of the step that has just ended are alive at the end of every step, recorded or not, and count once. Only those that
+            # outlive the next step stand for storages of unrecorded steps.
             if turn >= self.turn - 1:
                 weight = 1
             weight = counts.get(address, weight)
@@ -163,19 +163,19 @@ class Storages:
                 "tensors on the CPU are recorded at one step in up to %d; tensors of other steps are assigned to stacks by size" % self.reach())
 
     def purposes(self):
-        """What tensors are for, as far as that is known."""
+        """What tensors are used for, as far as that is known."""
         found = _categories.Found(self.module, self.cuda.blocks if self.cuda is not None and self.cuda.recording else None, self.told, self.elsewhere.of)
         try:
             with _census.unasked(self.module):
                 self.categories.find(found, quiet(self.agent))
-        except Exception as e:  # memory can be recorded without
+        except Exception as e:  # recording works without categories
             if raised(e):
                 raise
             self.agent.note("the categories of tensors are unknown: %s: %s" % (type(e).__name__, str(e)[:200]))
         return found
 
     def leave_pinned(self):
-        """Leaves storages in pinned memory to its own record."""
+        """Finds the storages in pinned memory, which has its own record."""
         blocks, self.pinned = self.in_pinned(), set()
         if blocks is None:
             return
@@ -185,18 +185,19 @@ class Storages:
                 self.pinned.add(address)
 
     def in_pinned(self):
-        """The blocks of pinned memory, and of GPUs; None where pinned memory has no record."""
+        """The blocks of pinned memory and of GPUs; None if pinned memory has no record."""
         blocks = self.cuda.blocks if self.cuda is not None else None
         return blocks if blocks is not None and blocks.host else None
 
     def places(self):
-        """The oldest storage in each place of another library's memory, {place: address}."""
+        """The oldest storage at each address of another library's memory, {address of the memory: address of the storage}."""
         self.lent = {a: place for a, place in list(self.lent.items()) if a in self.table}
         return {place: a for a, place in reversed(self.lent.items())}
 
     def census(self, places, again):
-        """How many each storage stands for, as far as Python has handles of what nobody watched; what is left, of which no stack
-        is known; and what is left of sizes for which storages of one stack stood before they went, as the first of a queue do."""
+        """Counts storages that nobody watched, as far as Python tensors refer to them. Returns three things: how many storages each watched
+        one stands for; the rest, without a known stack; and those of sizes that a stack stood for until its watched storages were freed, as
+        happens to the first entries of a queue."""
         if self.since is None and self.threads():
             self.since = self.turn
         self.told = _categories.Told()
@@ -235,7 +236,7 @@ class Storages:
         return counts, rest, gone
 
     def of_stacks_gone(self, storages, each, before):
-        """Takes those out of storages for whose size a stack stood that has no watched storage left."""
+        """Takes storages out of storages if a stack stood for their size and has no watched storage left."""
         here = {(entry[0], entry[1]) for entry in before.values()}
         lost = {size for size, stack in self.stood.items() if (stack, size) not in here}
         gone = {}
@@ -247,7 +248,7 @@ class Storages:
         return gone
 
     def lines(self):
-        """How many tensors live by the file and line that made them."""
+        """How many tensors are alive, by the file and line that allocated them."""
         out = collections.Counter()
         for stack, _, _, weight, _ in list(self.table.values()):
             frames = self.frames(stack)

@@ -1,8 +1,8 @@
-"""PyTorch: steps from its optimizers, and on the CPU the stacks that allocate tensor storages.
+"""PyTorch: steps from its optimizers and, on the CPU, the stacks that allocate tensor storages.
 
-A dispatch mode sees every operator, and keeps a weak pointer to each new storage. It is on for some steps
-only: for all while its budget lasts, then for one in so many. What the others made is counted by a census,
-or, where no tensor of the program's has it, stood for by what is born in a recorded step.
+A dispatch mode sees every operator, and keeps a weak pointer to each new storage. It is on for all steps while its budget lasts, then for
+one step in several. Storages of the other steps are counted by a census. Those that no tensor of the program holds are estimated: storages
+of a recorded step stand for them.
 """
 
 import _thread
@@ -19,13 +19,13 @@ from ._price import Pace, Price
 from ._storages import Storages
 from ._units import Units
 
-# What the mode may cost before the first step, or look by the clock: a model takes some thousands of operators to make, and a program
-# without steps has as many in each second.
+# What the mode may cost, in seconds, before the first step or look by the clock. Making a model takes some thousands of operators, and a
+# program without steps runs as many in each second.
 BEFORE = 0.15
-# A unit is watched up to so many times the operators of the shortest one, or longer while its budget lasts: a
-# reinforcement learner makes hundreds of rounds alike before it takes a step, and many steps then.
+# A unit is watched up to so many times the operators of the shortest one, or longer while its budget lasts: a reinforcement learner makes
+# hundreds of similar rounds before it takes a step, and then many steps.
 LONG = 16
-# The file and the function of Python's own whose frames are left out of the tracebacks of imports.
+# The file and function by which Python marks its own frames that tracebacks of imports leave out.
 IMPORTLIB = "<frozen importlib._bootstrap>", "_call_with_frames_removed"
 
 
@@ -34,30 +34,31 @@ class Torch(Units, Storages):
         self.agent = agent
         self.module = None
         self.mode = None
-        self.price = None  # of operators under the mode
+        self.price = None  # of an operator under the mode
         self.cuda = None
         self.elsewhere = Elsewhere()
-        self.since_import = math.inf  # the time at which PyTorch had been imported
+        self.since_import = math.inf  # the time at which the import of PyTorch ended
         self.saved = ""
-        self.works = False  # it makes more operators before the first step than to make a model takes
+        self.works = False  # before the first step, it runs more operators than making a model takes
         Storages.__init__(self)
         self.fresh()
 
     def fresh(self):
-        """Nothing is known of this process yet."""
+        """Forgets everything: nothing is known of this process yet."""
         self.forget()
         self.begin_units()
-        self.thread = None  # in which the mode is on, of those whose steps count the latest
-        self.skip = 0  # steps at whose end nothing is to be done
-        self.aside = False  # the mode, for as long as an optimizer steps
-        # Of a program that uses a GPU; and the turn in which the unit began, when, and what the agent had taken then.
+        self.thread = None  # the thread in which the mode is on; the newest of those whose steps count
+        self.skip = 0  # at the end of so many steps there is nothing to do
+        self.aside = False  # the mode has been left while an optimizer steps
+        # pace: of a program that uses a GPU, else None. paced: the turn in which the unit began, the time, and what the agent had taken
+        # then.
         self.pace, self.paced = None, (0, 0.0, 0.0)
-        # Ids of optimizers: the one whose steps count, how often others stepped since it did, and those
-        # that ever did so between two of its steps.
+        # By ids: the optimizer whose steps count; how often each other one has stepped since it did; and the optimizers that ever stepped
+        # between two of its steps.
         self.primary, self.others, self.beside = None, {}, set()
 
     def wake(self):
-        """In a forked child that trains."""
+        """Begins in a forked child that trains."""
         self.fresh()
         self.since, self.older = 0, None
         if self.mode is not None:
@@ -65,12 +66,12 @@ class Torch(Units, Storages):
         if self.cuda is not None:
             self.cuda = type(self.cuda)(self.agent, self.module)
 
-    # Start: when the program has imported torch.
+    # Start: after the program has imported torch.
 
     def start(self):
         if self.agent.attached is not None and "torch" in sys.modules:
             self.imported(sys.modules["torch"])
-            self.since, self.older = 0, None  # what there is now nobody has seen made
+            self.since, self.older = 0, None  # nobody saw how the tensors of now were allocated
         elif "torch" not in sys.modules:
             self.agent.find(Finder(self))
 
@@ -83,8 +84,8 @@ class Torch(Units, Storages):
         self.version = str(torch.__version__)
         self.watch_steps(torch, version)
         self.agent.losses.watch(torch)
-        # That it was built for CUDA is all that may be asked: to count GPUs starts the driver, after which
-        # no forked child can use it, and ends the program's time to choose among them.
+        # Only whether PyTorch was built for CUDA may be asked. Counting GPUs starts the driver: then no forked child can use it, and the
+        # program can no longer choose its GPUs.
         self.accelerate()
         if version < (2, 1):
             self.agent.blind("cpu", "PyTorch %s: tensors on the CPU are not recorded before 2.1, because recording breaks some operators there" % self.version)
@@ -97,11 +98,11 @@ class Torch(Units, Storages):
             self.watch_phases(torch)
             self.saved = self.saved_names(torch)
             _threads.Threads(self).start()
-            if self.agent.attached is None:  # else the program may be within an operator; it is on from the next step on
+            if self.agent.attached is None:  # when attached, the program may be within an operator; then the mode is on from the next step
                 self.on(1)
 
     def accelerate(self):
-        """Takes note of an accelerator that records its allocations, which an extension may bring after PyTorch's import."""
+        """Finds an accelerator that records its allocations. An extension may add it after PyTorch's import."""
         self.elsewhere.leave_out(self.module)
         if self.cuda is None and len(self.elsewhere.left_out) > 1:
             from . import _cuda
@@ -109,8 +110,8 @@ class Torch(Units, Storages):
             self.cuda = _cuda.Cuda(self.agent, self.module)
 
     def saved_names(self, torch):
-        """How the names of what a node of autograd's graph has saved begin, of what may be read without calling a hook of
-        the program's that packed it: checkpoint's computes the forward pass anew."""
+        """The prefix of the attributes of autograd's graph nodes that hold saved tensors and can be read without calling the program's
+        unpack hooks: checkpoint's hook computes the forward pass again."""
         autograd = torch._C._autograd
         if hasattr(autograd.SavedTensor, "data"):
             return "_raw_saved_"
@@ -127,7 +128,7 @@ class Torch(Units, Storages):
         agent = self.agent
 
         def before(optimizer, args, kwargs):
-            if self.thread is not None and len(args) == 1 and not kwargs:  # a closure makes tensors
+            if self.thread is not None and len(args) == 1 and not kwargs:  # a closure allocates tensors
                 agent.guarded("step", self.put_aside, optimizer)
 
         def after(optimizer, *_):
@@ -150,7 +151,7 @@ class Torch(Units, Storages):
 
             agent.undo.append(optimizer.register_optimizer_step_post_hook(after).remove)
             self.step_hooks = getattr(optimizer, "_global_optimizer_pre_hooks", None)
-            if self.step_hooks is not None:  # else the hooks of the program's are not known
+            if self.step_hooks is not None:  # older versions do not show the program's hooks
                 agent.undo.append(optimizer.register_optimizer_step_pre_hook(before).remove)
         else:  # the empty method that 1.12 and 1.13 call after every step
             agent.replace(torch.optim.Optimizer, "_optimizer_step_code", after)
@@ -162,17 +163,16 @@ class Torch(Units, Storages):
             agent.guarded("eval", self.evaluates)
             return original(self_)
 
-        agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickled by its name
+        agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickle finds it by its name
 
     def backward(self):
-        """The program calls backward, two frames above."""
+        """The program called backward, two frames above."""
         if self.cuda is not None and self.cuda.recording:
             self.agent.guarded("backward", self.cuda.backward.called, sys._getframe(2))
 
     def optimizer_stepped(self, optimizer):
-        """Counts the steps of one optimizer among several: the one that was first, as long as it steps.
-        One that was never seen beside it, and steps twice on its own, takes over at once: a new training
-        has begun. The steps of another one must be more."""
+        """Counts the steps of one optimizer among several: the first, as long as it steps. An optimizer that has never stepped between two
+        of its steps takes over when it steps twice without it: a new training has begun. One that has needs 16 such steps."""
         self.categories.stepped(optimizer)
         which = id(optimizer)
         if self.primary in (None, which):
@@ -188,8 +188,8 @@ class Torch(Units, Storages):
         self.agent.stepped()
 
     def put_aside(self, optimizer):
-        """Most operators of a step are the optimizer's. One of PyTorch's own makes no tensor that stays, once it
-        has a state for each parameter; but what the program hangs into it may."""
+        """Leaves the mode while the optimizer steps, since it runs most operators of a step. An optimizer of PyTorch that has a state for
+        each parameter allocates no tensor that stays. Hooks of the program might, so there must be none."""
         if (type(optimizer).__module__.startswith("torch.optim.") and len(self.step_hooks) == 1
                 and not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
                 and len(optimizer.state) == sum(len(g["params"]) for g in optimizer.param_groups)
@@ -203,7 +203,7 @@ class Torch(Units, Storages):
             self.mode.__enter__()
 
     def begin_anew(self):
-        """What was spent before the first step is forgotten."""
+        """Forgets what was spent before the first step."""
         if self.mode is not None:
             self.mode.ops = 0
         self.stretch = 0.0
@@ -220,7 +220,7 @@ class Torch(Units, Storages):
         self.take_turn()
 
     def bound_gpu(self):
-        """Begins to record a GPU that the program has begun to use. The mode has little to see then."""
+        """Begins to record a GPU that the program has begun to use. From then on the mode sees little."""
         if self.cuda is None:
             self.accelerate()
         elif self.cuda.boundary() and self.pace is None:
@@ -229,13 +229,13 @@ class Torch(Units, Storages):
                 sampler.spare()
 
     def seen(self):
-        """Whether there is anything to take a snapshot of."""
+        """Whether there is anything to record in a snapshot."""
         return bool(self.table) or self.cuda is not None and (self.cuda.recording or self.cuda.begins())
 
     def tick(self):
-        """Without steps there are units by the clock. Among steps, one that takes long may cost too much."""
+        """Without steps, units end by the clock. With steps, this turns the mode off in a step that would cost too much."""
         if self.agent.ticker.acts():
-            return  # a mode is one thread's
+            return  # a mode belongs to one thread
         self.bound_gpu()
         if self.mode is None:
             return
@@ -247,7 +247,7 @@ class Torch(Units, Storages):
                 self.off()
 
     def dispatches(self):
-        """Whether an operator is under way in this thread: for as long, PyTorch has put the mode aside."""
+        """Whether this thread is within an operator: PyTorch has put the mode aside until it ends."""
         return self.thread == _thread.get_ident() and self.modes() == 0
 
     def on(self, weight):
@@ -256,13 +256,13 @@ class Torch(Units, Storages):
             return
         n = self.modes()
         if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode:
-            self.exit(self.mode_at(0))  # of a thread, which trains
+            self.exit(self.mode_at(0))  # the mode of a thread, which now trains
             n = 0
-        # Below a mode of the program's: it would leave ours when it means to leave its own.
+        # Not above a mode of the program: the program would leave ours when it means to leave its own.
         if n > 0 and self.mode_at(n - 1) is not self.mode:
             return
         if n > 0 and not self.reached():
-            self.exit(self.mode)  # it was entered in inference_mode, whose end has cut it off
+            self.exit(self.mode)  # it was entered in inference_mode, whose end disabled it
             n = 0
         if self.price is None:
             self.price = Price(self)
@@ -278,10 +278,10 @@ class Torch(Units, Storages):
             self.mode.ops = 0
 
     def off(self):
-        """Only in its own thread the mode can be left: where steps come from another one than torch was
-        imported in, it stays on in that. And not in inference_mode, whose end brings back that operators
-        look for a mode: without one, each of them would fail. Nor where we have interrupted the program: an operator may
-        have seen that there is a mode, and go on to look for it."""
+        """Turns the mode off. It can only be left in its own thread: if steps come from another thread than the one that imported torch, it
+        stays on there. In inference_mode it is only paused, because the end of inference_mode makes operators look for a mode again, and
+        each would fail without one. It is also paused if we have interrupted the program: an operator may have seen the mode, and be about
+        to look for it."""
         if self.agent.interrupting and self.thread == _thread.get_ident():
             self.mode.paused, self.mode.limit, self.mode.watcher = True, 0, self
             return
@@ -312,7 +312,7 @@ class Torch(Units, Storages):
         return type(self.mode_at(place)) is type(self.mode)
 
     def recalibrate(self):
-        """Everything costs more from now on."""
+        """From now on everything costs more."""
         if self.mode is not None:
             self.off()
             self.price = None
@@ -338,7 +338,7 @@ class Torch(Units, Storages):
 
 
 class Finder:
-    """Calls us when torch has been imported, and is otherwise not there."""
+    """Calls us when torch has been imported. Changes no other import."""
 
     def __init__(self, source):
         self.source = source
@@ -366,9 +366,9 @@ class Finder:
                 source.agent.wake()
             source.agent.guarded("import torch", source.imported, module)
             if asleep:
-                source.agent.sleep()  # until it trains, or grows
+                source.agent.sleep()  # until it trains or grows
 
-        # As Python leaves the frames of its own importing out of tracebacks, so it does with this one.
+        # Python leaves the frames of its own importing out of tracebacks. Under this name, it leaves this frame out, too.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=IMPORTLIB[0], co_name=IMPORTLIB[1])
         loader.exec_module = exec_module
         return spec

@@ -1,6 +1,6 @@
-"""Units: what lies between two steps, and which of them are watched.
+"""Units: the periods between two steps, and which of them are watched.
 
-An evaluation, with all up to the next step, is another kind. Where no steps count, units are stretches of time.
+An evaluation, with everything up to the next step, is a unit of another kind. If no steps count, units are stretches of time.
 """
 
 import math
@@ -8,33 +8,33 @@ import math
 from ._clock import work
 from ._sampler import Sampler, Stretches
 
-# What the mode may cost: so many seconds, then this share of the time.
+# What the mode may cost: seconds at the start, plus a share of the time.
 ALLOWANCE, SHARE = 0.06, 0.015
-# Evaluations are rarer than steps: a budget of their own.
+# Evaluations are rarer than steps, so they have a budget of their own.
 EVAL_ALLOWANCE, EVAL_SHARE = 0.06, 0.025
-# Where so many storages more have no stack, so many times the steps that one of them came in are watched in a row, which
-# may cost so much together: chance may miss for long what is made once in a while, as each epoch, several at once.
+# If UNKNOWN more storages have no stack, steps are watched in a row: PURSUED times as many as one such storage took to come. That has a
+# budget of its own. Chance alone can long miss what is allocated rarely, and several at once, such as in each epoch.
 UNKNOWN, PURSUED, PURSUIT_ALLOWANCE, PURSUIT_SHARE = 8, 8, 0.1, 0.01
 
 
 class Units:
-    """The part of the source that chooses them, and knows what they cost."""
+    """The part of the source that chooses the units to watch, and knows what they cost."""
 
     def begin_units(self):
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
-        # Of a program without steps; what was spent on the next snapshot; and when the last stretch of time ended that was watched.
+        # clock: units of a program without steps. ahead: seconds spent on the next snapshot. stretch: when the last watched stretch ended.
         self.clock, self.ahead, self.stretch = Stretches(ALLOWANCE, SHARE), 0.0, 0.0
-        self.asked = False  # a snapshot has this unit be watched, and pays for it
-        self.shortest = math.inf  # operators of a step that was watched
-        self.unit, self.begun = self.train, 0.0  # of what the unit is that goes on, and since when
-        self.evaluated = False  # since the last step
-        self.turn = 0  # counts the steps, or where there are none the looks by the clock
-        # The turn of a census and how many had no stack; for how many steps more to watch for them, whether this one is, and the
-        # seconds that took.
+        self.asked = False  # this unit is watched for a snapshot, which pays for it
+        self.shortest = math.inf  # the fewest operators of a watched step
+        self.unit, self.begun = self.train, 0.0  # the sampler of the current unit, and when the unit began
+        self.evaluated = False  # an evaluation has begun since the last step
+        self.turn = 0  # counts the steps or, without steps, the looks by the clock
+        # unknown: turn of a census, and how many storages had no stack then. pursued: how many more steps to watch for them. pursues: this
+        # step is one. pursuit: seconds that these steps cost.
         self.unknown, self.pursued, self.pursues, self.pursuit = None, 0, False, 0.0
-        self.whole = True  # the unit that has just ended was recorded
-        self.since = None  # the turn from which on not all were, to spare time
-        self.blind = False  # the last evaluation was not
+        self.whole = True  # the unit that has just ended was watched completely
+        self.since = None  # the first turn that was not watched completely, to save time; None before it
+        self.blind = False  # the last evaluation was not watched
 
     def take_turn(self):
         self.whole = self.watches()
@@ -42,20 +42,20 @@ class Units:
         self.begin(self.train if self.agent.stepping else self.clock)
 
     def unwatched(self):
-        """How many units from now on are not watched, as far as can be told."""
+        """How many units from now on will not be watched, as far as is known."""
         return 0 if self.mode is None or self.watches() or self.late or self.pursued else self.train.ahead()
 
     def settled(self):
-        """Whether all that the last step made was seen, and the last evaluation: what nobody has seen is older,
-        and was not put in the place of what was."""
+        """Whether everything that the last step allocated was seen, and everything of the last evaluation. Then only older storages are
+        unseen, and they are not taken for storages of that step."""
         return not self.counts() or self.whole and not self.blind
 
     def counts(self):
-        """Whether a snapshot takes a census, which is the dearest part of it."""
+        """Whether a snapshot takes a census, the most expensive part of it."""
         return self.mode is not None and self.since is not None
 
     def watch(self):
-        """Records the unit that has begun, for a snapshot behind it."""
+        """Watches the unit that has begun, for a snapshot after it."""
         if self.counts() and not self.watches() and not self.dispatches() and not self.agent.ticker.acts():
             self.on(1)
             self.asked = self.agent.stepping and self.watches()
@@ -64,7 +64,7 @@ class Units:
         return self.thread is not None and not self.mode.paused
 
     def evaluates(self):
-        """The program begins an evaluation; several models may be told one by one."""
+        """The program begins an evaluation. It may call eval for several models in turn."""
         self.skip = 0
         if self.mode is not None and not self.evaluated:
             self.evaluated = self.agent.stepping
@@ -74,7 +74,7 @@ class Units:
             self.blind = not self.watches()
 
     def begin(self, sampler):
-        """Begins a unit: recorded or not, as its sampler says."""
+        """Begins a unit, watched or not as its sampler decides."""
         self.settle()
         self.unit = sampler
         weight = sampler.next(self.begun)
@@ -88,12 +88,12 @@ class Units:
         self.off()
 
     def leaves_out(self):
-        """Not all is watched from now on."""
+        """From now on some units are not watched."""
         if self.since is None:
             self.since, self.stretch = self.turn, self.agent.elapsed()
 
     def settle(self):
-        """Ends a unit: what it cost, and which of its storages are gone already."""
+        """Ends a unit: charges what it cost, and drops those of its storages that are freed already."""
         now = self.agent.elapsed()
         price = None
         if self.thread is not None:
@@ -104,7 +104,7 @@ class Units:
             price = self.price.of(self.mode.ops, now - self.begun) + (work() - begun)
             cost = self.costs(price)
             self.charge(cost)
-            if self.unit is self.clock and self.counts() and self.watches():  # not where the mode could only be paused, which costs, too
+            if self.unit is self.clock and self.counts() and self.watches():  # else the mode could only be paused, which also costs time
                 self.ahead += cost
                 self.stand(now)
         elif self.late:
@@ -117,7 +117,7 @@ class Units:
         self.begun, self.mode.ops = now, 0
 
     def costs(self, price):
-        """Seconds that it costs to watch what has a price, which is that of a CPU's operators."""
+        """Seconds that watching costs, for a price that was measured with operators on the CPU."""
         return price if self.pace is None else self.pace.cost(price)
 
     def charge(self, cost):
@@ -129,7 +129,7 @@ class Units:
             self.unit.costs(cost)
 
     def stand(self, now):
-        """Has what was made in a stretch of time stand for all since the one before that was watched."""
+        """Makes storages of the stretch that was just watched stand for all since the watched stretch before it."""
         weight = max(1, round((now - self.stretch) / max(1e-6, now - self.begun)))
         for address in self.late:
             if address in self.table:
@@ -137,7 +137,7 @@ class Units:
         self.stretch = now
 
     def pursue(self, count):
-        """Has the next steps be watched where many storages have come that have no stack."""
+        """Watches the next steps if many storages without a stack have appeared."""
         turn, before = self.unknown or (self.turn, count)
         more = count - before
         if more >= UNKNOWN:
@@ -145,5 +145,5 @@ class Units:
         self.unknown = turn, min(before, count)
 
     def reach(self):
-        """How many units a recorded one stood for at most."""
+        """How many units a watched one stood for, at most."""
         return max(self.train.reach, self.evaluation.reach)
