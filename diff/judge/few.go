@@ -2,8 +2,7 @@ package judge
 
 import "github.com/memdiag/memdiag/diff/series"
 
-// FewMarks counts, over all sites of a run of few marks, those that vary and those
-// that are even.
+// FewMarks counts the sites that vary, and those that grow evenly, in a run of few marks.
 type FewMarks struct{ Varying, Even, Marks int }
 
 // Add counts a site.
@@ -17,8 +16,7 @@ func (f *FewMarks) Add(h *series.History) {
 	}
 }
 
-// Enough says whether what is even may be called a leak: of all sites that vary,
-// more are even than chance explains.
+// Enough reports whether even growth may be called a leak: more of the sites that vary are even than chance explains.
 func (f *FewMarks) Enough() bool {
 	return f.Marks < series.Testable && f.Even > 0 && float64(f.Varying)*series.EvenChance(f.Marks) <= series.Unlikely*float64(f.Even)
 }

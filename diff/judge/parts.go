@@ -2,13 +2,13 @@ package judge
 
 import "github.com/memdiag/memdiag/diff/series"
 
-// lastRule is what is said where no other rule holds. It cannot be left out.
+// lastRule is the name of the last rule of each list. It holds if no other does, and cannot be left out.
 const lastRule = "undecided"
 
-// EvenMarks is the rule about even growth at even distances.
+// EvenMarks is the rule about equal growth between evenly spaced snapshots.
 const EvenMarks = "even-snapshots"
 
-// What the rules go by. Each part has a name, so that it can be left out to measure what it wins.
+// Facts that the rules ask for. Each has a name, so that a measurement can leave it out and show what it gains.
 const (
 	replacedClue   = "clue-replaced"
 	wandersClue    = "clue-wanders"
@@ -19,7 +19,7 @@ const (
 	steadyLateClue = "clue-steady-late"
 )
 
-// Parts are the rules in the order in which they are asked, and what they go by.
+// Parts lists the rules, in the order in which they are asked, and then the facts that they ask for.
 func Parts() []series.Part {
 	var parts []series.Part
 	for _, rules := range [][]rule{seriesRules, pairRules} {

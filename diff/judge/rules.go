@@ -9,18 +9,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// rule is a case of the judge.
+// rule is one rule of the judge.
 type rule struct {
 	name     string
-	asks     string // what must be so, with its thresholds
+	asks     string // the condition in words, with its thresholds
 	holds    func(*facts) bool
 	verdict  Verdict
 	evidence Evidence
 	reason   func(*facts) string
-	also     func(*facts, *Judgement) // nil for nothing
+	also     func(*facts, *Judgement) // adds to the judgement; may be nil
 }
 
-// ask has the first of the rules that holds decide. The last always holds.
+// ask lets the first rule that holds decide. The last rule always holds.
 func ask(rules []rule, f *facts, w series.Without, j *Judgement) {
 	for i := range rules {
 		if r := &rules[i]; !w.Has(r.name) && r.holds(f) {
@@ -33,7 +33,7 @@ func ask(rules []rule, f *facts, w series.Without, j *Judgement) {
 	}
 }
 
-// seriesRules decide about a site of which three marks or more are compared, in this order.
+// seriesRules decide about a site with three marks or more to compare, in this order.
 var seriesRules = []rule{
 	{
 		name: "doubling",
@@ -118,7 +118,7 @@ var seriesRules = []rule{
 		name: "few-replaced",
 		asks: fmt.Sprintf("it has fewer than %d rises, or blocks of one step only, and no old block stays, as in a window or sequence that a schedule widens", series.Enough),
 		holds: func(f *facts) bool {
-			atOnce := f.window && f.births.Distinct == 1 && !f.History.EachStep() // not a ramp that begins anew
+			atOnce := f.window && f.births.Distinct == 1 && !f.History.EachStep() // that would show a ramp that begins anew
 			return f.trend && ((f.replaced || f.window) && f.rises < series.Enough || atOnce)
 		},
 		verdict: Inconclusive, evidence: Weak,
@@ -227,7 +227,7 @@ var seriesRules = []rule{
 // Chance begins the reason that gives a significance test.
 const Chance = "p = "
 
-// leakInWords is the leak's shape, and what else it rests on.
+// leakInWords sets the leak's shape and adds further reasons.
 func leakInWords(f *facts, j *Judgement) {
 	h := f.History
 	if f.replaced || h.Regrows() && !f.steady {
@@ -246,7 +246,7 @@ func leakInWords(f *facts, j *Judgement) {
 			j.Because("each interval adds the same per %s", h.Unit)
 		} else {
 			j.Because("each interval adds the same")
-			chance *= 2 // by the length of an interval, or by none
+			chance *= 2 // two tests: growth per unit, and growth per interval
 		}
 		j.Because(Chance+"%.2g by chance (equal intervals, n = %d; false discovery rate over all stacks %.2g)", chance, n, f.Discovery)
 	} else if f.trend {
@@ -259,7 +259,7 @@ func leakInWords(f *facts, j *Judgement) {
 	}
 }
 
-// pairFacts are those of two snapshots: the births of the new blocks, where the files tell them.
+// pairFacts are the facts of two snapshots: the births of the new blocks, if the files record them.
 func (q *Question) pairFacts() *facts {
 	f := &facts{Question: q}
 	f.births, f.born = q.Row.Births.Spread(q.First, q.Last, series.Nowhen)
@@ -267,7 +267,7 @@ func (q *Question) pairFacts() *facts {
 	return f
 }
 
-// pairRules decide about a site of two snapshots, in this order.
+// pairRules decide about a site with two snapshots, in this order.
 var pairRules = []rule{
 	{
 		name:    "pair-leak",

@@ -1,6 +1,6 @@
-// Package judge says of one call site whether its growth is a leak, and why: facts are computed
-// once, and the first rule that fits decides. It knows nothing of other sites but how many there
-// are; what belongs together, and what bounds and good runs say, is diff's.
+// Package judge decides for one call site whether its growth is a leak, and gives the reasons. The facts about a site
+// are computed once, and the first rule that holds decides. Of other sites it knows only how many there are and which
+// come and go slowly. Package diff decides which sites belong together, and applies bounds and baselines.
 package judge
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Verdict is what memdiag calls a site that grew.
+// Verdict is memdiag's judgement of a site that grew.
 type Verdict string
 
 // The four verdicts.
 const (
 	Leak         Verdict = "leak"
-	Bounded      Verdict = "bounded" // it rose and stopped, or rises and falls
+	Bounded      Verdict = "bounded" // it rose and stopped, or it rises and falls
 	Clean        Verdict = "clean"   // no growth
 	Inconclusive Verdict = "inconclusive"
 )
@@ -28,8 +28,8 @@ type Evidence string
 // Tiers of evidence.
 const (
 	Proof  Evidence = "proof"  // the block can never be freed
-	Strong Evidence = "strong" // over the run, or over the births of its blocks
-	Weak   Evidence = "weak"   // growth between two snapshots only
+	Strong Evidence = "strong" // from the whole run, or from the births of the site's blocks
+	Weak   Evidence = "weak"   // from growth between two snapshots only
 )
 
 // Shape is how a leak grows.
@@ -37,13 +37,13 @@ type Shape string
 
 // The shapes.
 const (
-	Steady    Shape = ""           // the same each time
-	Quadratic Shape = "quadratic"  // each time more than the last: a hook that adds hooks
+	Steady    Shape = ""           // the same amount each time
+	Quadratic Shape = "quadratic"  // more each time: a hook that adds hooks
 	BytesOnly Shape = "bytes only" // a block is replaced by a larger one
-	Doubling  Shape = "doubling"   // the same, by a factor, when it is full
+	Doubling  Shape = "doubling"   // a full buffer is replaced by one that is larger by a constant factor
 )
 
-// Judgement is one site's verdict with its reasons in plain words.
+// Judgement is one site's verdict, with its reasons in plain words.
 type Judgement struct {
 	Verdict  Verdict
 	Evidence Evidence
@@ -63,19 +63,19 @@ func (j *Judgement) Because(format string, args ...any) {
 	j.Reasons = append(j.Reasons, fmt.Sprintf(format, args...))
 }
 
-// Question is about one site that grew between the first and the last snapshot.
+// Question asks about one site that grew between the first and the last snapshot.
 type Question struct {
 	Row         *series.Row
-	History     *series.History // nil where fewer than three marks can be compared
+	History     *series.History // nil if fewer than three marks can be compared
 	First, Last *snapshot.Snapshot
-	Discovery   float64       // the false discovery rate at which its trend would count, among all sites of the run
-	Few         bool          // the run has few marks, and they are enough all the same
-	Tides       []series.Tide // what other sites show that come and go slowly
-	Gathered    bool          // one list, map or set holds all of its blocks, and lets go of nothing
-	Longer      bool          // and becomes longer in steady rises
+	Discovery   float64       // the lowest false discovery rate, over all sites of the run, at which its trend counts
+	Few         bool          // the run has few marks, but enough sites grow evenly (FewMarks.Enough)
+	Tides       []series.Tide // of other sites, which come and go slowly
+	Gathered    bool          // one list, map or set holds all of its blocks, and releases none
+	Longer      bool          // that container grows in steady rises
 }
 
-// Judge answers it, without some parts of the judge.
+// Judge answers the question. It leaves out the parts of the judge that w names.
 func (q *Question) Judge(w series.Without) Judgement {
 	row, h := q.Row, q.History
 	j := Judgement{Rate: series.PairRate(row.Growth(), q.First, q.Last)}
@@ -99,15 +99,15 @@ func (q *Question) Judge(w series.Without) Judgement {
 	return j
 }
 
-// facts are what the rules ask of a site.
+// facts are what the rules ask about a site.
 type facts struct {
 	*Question
 	births                 series.Spread
-	born                   bool // births are known
+	born                   bool // births is known
 	moments                *series.Rises
 	rises                  int
 	goesOn, stopped        bool
-	why                    string // it does not go on
+	why                    string // why it does not go on
 	replaced, window       bool
 	wanders                bool
 	steady, trend, gathers bool
@@ -119,8 +119,7 @@ func (q *Question) facts(w series.Without) *facts {
 	y := h.Bytes
 	f.rises = series.Rising(y)
 	f.goesOn, f.stopped, f.why = h.GoesOn()
-	// A block that is replaced by a larger one was born just now, however long it
-	// has been growing.
+	// A block that is replaced by a larger one has a recent birth, however long it has been growing.
 	f.replaced = h.Replaced() && !q.Last.Blocks.Uncounted() && !w.Has(replacedClue)
 	f.wanders = f.born && !f.replaced && !w.Has(wandersClue) && h.Wanders(row)
 	f.steady = f.born && f.births.Steady() && !f.wanders && !w.Has(steadyClue)
@@ -133,15 +132,16 @@ func (q *Question) facts(w series.Without) *facts {
 		f.rises = max(f.rises, len(f.moments.At))
 		f.goesOn = f.goesOn || !f.stopped && f.moments.SteadyLate() && !w.Has(steadyLateClue)
 	}
-	// What each entry of a container makes anew, as hooks do, is no window if the container only becomes longer.
+	// Blocks that each entry of a container allocates anew, as hooks do, look like a window. They are none if the
+	// container only grows.
 	f.window = f.window && !(q.Gathered && f.rises >= series.Enough)
 	f.gathers = q.Gathered && (!f.born || row.Births.Sampled()) && (q.Longer || f.moments != nil && f.moments.Steady()) && !w.Has(gathersClue)
 	return f
 }
 
-// waits reports whether floors stayed as they were at some mark before each of the last two
-// rises: at marks that lie ever further apart, as a recorder's do, what grows by the same
-// each step grows by the same factor from each to the next.
+// waits reports whether the floors stayed constant at some mark before each of the last two rises. Some recorders
+// take marks that lie farther and farther apart. There, even growth per step grows by a constant factor from mark to
+// mark, without such pauses.
 func waits(y []float64) bool {
 	flat, found := false, 0
 	for i := len(y) - 1; i > 0 && found < 3; i-- {
@@ -157,7 +157,7 @@ func waits(y []float64) bool {
 	return true
 }
 
-// inWords says in how many intervals a site rose, and whether they did to the end.
+// inWords says in how many intervals the site rose, and whether it rose up to the end.
 func (f *facts) inWords() string {
 	what, y := "live bytes", f.History.Bytes
 	if f.History.Whole.Counted {

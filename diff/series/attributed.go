@@ -8,20 +8,22 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// sizeOnDevice is a size of blocks on a device.
+// sizeOnDevice is a block size on a device.
 type sizeOnDevice struct {
 	device DeviceID
 	size   snapshot.Bytes
 }
 
-// attribute counts blocks that nobody saw being made with the stack that makes blocks of their size,
-// at their mark or the nearest other. A recorder that watches some steps knows the stack of a size
-// only as long as a block of such a step is alive, and what it knew before and knows again has not
-// gone meanwhile. Where it counts what lives, as it does if it has blocks without a stack, what it counts
-// with a block of the step that has just ended is older. An allocator's own record lists each block, and nothing is
-// counted of it. Of several stacks it is the one with most
-// blocks. The first snapshot and the last, which are compared row by row, stay as they are: of what the last has
-// without a stack as many stay without one at every mark.
+// attribute assigns blocks whose allocation nobody saw to the stack that allocates blocks of their size, at their
+// mark or at the nearest other mark. If several stacks do, the one with most blocks gets them.
+//
+// A recorder that watches some steps knows the stack of a size only as long as a block of such a step is alive. If
+// the stack is known before and after, its blocks did not go away in between. A recorder that counts live blocks,
+// which is one that has blocks without a stack, counts older blocks together with a block of the step that has just
+// ended. An allocator's own record lists each block, and counts none.
+//
+// The first and the last snapshot are compared row by row and stay unchanged. As many blocks of a size as have no
+// stack in the last snapshot stay without one at each mark.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	makers := make([]map[sizeOnDevice]SiteKey, len(snapshots))
 	counts, counted := false, make(map[DeviceID]bool)
@@ -55,7 +57,7 @@ func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
 	}
 }
 
-// stackless counts the blocks of each size that have no stack.
+// stackless counts the live blocks of each size that have no stack.
 func stackless(s *snapshot.Snapshot) map[sizeOnDevice]int64 {
 	blocks := make(map[sizeOnDevice]int64)
 	for row, id := range s.Blocks.Stack {
@@ -66,7 +68,7 @@ func stackless(s *snapshot.Snapshot) map[sizeOnDevice]int64 {
 	return blocks
 }
 
-// attributeRow moves those of a row's blocks that are another site's to it, but for those that stay without a stack.
+// attributeRow moves the blocks of a row that belong to another site to that site, except those in stay.
 func (s *Series) attributeRow(makers []map[sizeOnDevice]SiteKey, at int, snap *snapshot.Snapshot, site *snapshot.Site, row int, stay map[sizeOnDevice]int64) {
 	key, blocks := sizeOf(snap, row), snap.Blocks.CountOf(row)
 	if site.Stack != snapshot.NoStack {
@@ -88,7 +90,7 @@ func (s *Series) attributeRow(makers []map[sizeOnDevice]SiteKey, at int, snap *s
 	s.count(s.site(to, s.Sites[from].Device), at, blocks, key.size)
 }
 
-// count adds blocks of a size to a site at a mark.
+// count adds blocks of one size to a site at a mark.
 func (s *Series) count(site, at int, blocks int64, size snapshot.Bytes) {
 	s.Sites[site].Blocks[at] += blocks
 	s.Sites[site].Bytes[at] += snapshot.Bytes(blocks) * size
@@ -99,8 +101,8 @@ func sizeOf(s *snapshot.Snapshot, row int) sizeOnDevice {
 	return sizeOnDevice{DeviceOf(d), s.Blocks.Size[row] / snapshot.Bytes(max(1, s.Blocks.CountOf(row)))}
 }
 
-// makersOf are the sites with most blocks of each size in a snapshot, without those of the step that
-// has just ended.
+// makersOf returns, for each size, the site with most blocks in a snapshot. Blocks of the step that has just ended do
+// not count.
 func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]SiteKey {
 	blocks := make(map[sizeOnDevice]map[SiteKey]int64)
 	for _, site := range s.Sites() {
@@ -126,7 +128,7 @@ func makersOf(s *snapshot.Snapshot) map[sizeOnDevice]SiteKey {
 	return makers
 }
 
-// nearest is what the nearest mark has for a key; of two as near, the later.
+// nearest is the value of a key at the nearest mark that has one. Of two equally near marks, the later counts.
 func nearest[K comparable, V any](marks []map[K]V, at int, key K) (found V, ok bool) {
 	for far := range marks {
 		for _, i := range []int{at + far, at - far} {

@@ -10,25 +10,25 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Unit is what an axis counts.
+// Unit is the unit of an axis.
 type Unit string
 
-// The units. What has no steps, such as a server, is recorded by the clock.
+// The units. Programs without steps, such as servers, are recorded by the clock.
 const (
 	Step   Unit = "step"
 	Second Unit = "second"
-	Place  Unit = "snapshot" // nothing tells more than the order
-	Batch  Unit = "batch"    // a step of a loader's worker; of rates alone, axes count steps
+	Place  Unit = "snapshot" // only the order is known
+	Batch  Unit = "batch"    // a step of a loader's worker; only rates have it, axes count steps
 )
 
-// Axis is where marks lie: at completed steps where each has its own, else at the seconds
-// since the first where each has a time, else at their places in the order.
+// Axis gives the marks' positions: completed steps if each mark has a later step than the one before; else seconds
+// since the first mark, if each has a later time; else places in the order.
 type Axis struct {
 	Unit Unit
 	X    []float64 // ascending, one for each mark
 }
 
-// axisOf lays out marks, which were seen at instants as lastInstant tells them.
+// axisOf returns the axis of marks that were taken at instants, in microseconds as LastInstant returns them.
 func axisOf(marks []snapshot.Mark, instants []int64) Axis {
 	steps, timed := true, true
 	for i, m := range marks {
@@ -49,12 +49,12 @@ func axisOf(marks []snapshot.Mark, instants []int64) Axis {
 	return a
 }
 
-// PairAxis is that of two snapshots.
+// PairAxis is the axis of two snapshots.
 func PairAxis(first, last *snapshot.Snapshot) Axis {
 	return axisOf([]snapshot.Mark{first.Mark, last.Mark}, []int64{LastInstant(first), LastInstant(last)})
 }
 
-// Length is from the first mark to the last.
+// Length is the distance from the first mark to the last.
 func (a Axis) Length() float64 {
 	if len(a.X) == 0 {
 		return 0
@@ -62,7 +62,7 @@ func (a Axis) Length() float64 {
 	return a.X[len(a.X)-1] - a.X[0]
 }
 
-// Growth is so many bytes for one of a unit.
+// Growth is bytes per unit.
 type Growth struct {
 	Bytes snapshot.Bytes
 	Unit  Unit
@@ -84,7 +84,7 @@ func ParseGrowth(text string) (Growth, error) {
 	return g, err
 }
 
-// least is the least distance of two things that happened apart.
+// least is the smallest distance at which two events can be told apart.
 func (u Unit) least() float64 {
 	if u == Second {
 		return 0
@@ -123,7 +123,7 @@ func (u Unit) Plural() string {
 	return string(u) + "s"
 }
 
-// JudgedBy is by what a run without steps is judged.
+// JudgedBy names what a run without steps is judged by.
 func (u Unit) JudgedBy() string {
 	if u == Second {
 		return "the clock"
@@ -139,7 +139,7 @@ func (u Unit) Moment(x float64) string {
 	return string(u) + " " + snapshot.Grouped(int64(math.Round(x)))
 }
 
-// Duration is so many seconds; the longest there is for more than it holds.
+// Duration converts seconds, up to the longest time.Duration.
 func Duration(seconds float64) time.Duration {
 	if v := seconds * float64(time.Second); v < math.MaxInt64 {
 		return time.Duration(v)
@@ -147,8 +147,7 @@ func Duration(seconds float64) time.Duration {
 	return math.MaxInt64
 }
 
-// Fine is how many parts of the unit are distinguished: a run by the clock may last for a
-// second.
+// Fine is the number of parts of the unit that are distinguished: a run by the clock may last for a second only.
 func (a *Axis) Fine() float64 {
 	if a.Unit == Second {
 		return 1000

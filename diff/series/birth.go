@@ -9,13 +9,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Births are the birth steps, or else times, of a site's blocks that the base
-// snapshot lacks.
+// Births are the birth steps, or else the birth times, of those blocks of a site that the base snapshot lacks.
 type Births struct {
 	Steps, Times []int64
-	Weights      []int64 // Blocks of each of the steps; nil where each is one
+	Weights      []int64 // Blocks for which each of the steps stands; nil if each stands for one
 	Unknown      int
-	Latest       int64 // the last of all times, also of those with a step; 0 for none
+	Latest       int64 // the latest birth time, also of blocks with a step; 0 for none
 }
 
 func (b *Births) add(blocks *snapshot.Blocks, row int32) {
@@ -41,8 +40,7 @@ func (b *Births) Add(c *Births) {
 	b.Unknown, b.Latest = b.Unknown+c.Unknown, max(b.Latest, c.Latest)
 }
 
-// byStep are the distinct birth steps, ascending, with how many blocks were born up to
-// and in each.
+// byStep returns the distinct birth steps, ascending, and for each the number of blocks born in it or before.
 func (b *Births) byStep() (steps []int64, until []int64) {
 	count := make(map[int64]int64, len(b.Steps))
 	for i, step := range b.Steps {
@@ -60,14 +58,14 @@ func (b *Births) byStep() (steps []int64, until []int64) {
 	return steps, until
 }
 
-// Sampled reports whether some of the blocks were seen, each of which stands for several.
+// Sampled reports whether the recorder saw only some of the blocks, each of which stands for several.
 func (b *Births) Sampled() bool {
 	return slices.ContainsFunc(b.Weights, func(n int64) bool { return n > 1 })
 }
 
-// MayBeUnseen is true for births in four or more of the recorded steps, in both halves of the
-// run, of which the recorder may have missed the later ones by chance: had they gone on
-// at the rate of the first half, it would have seen as few of them too often.
+// MayBeUnseen reports whether the recorder may have missed later births by chance. There must be births in at least
+// four recorded steps, and in both halves of the run. If births had continued at the rate of the first half, the
+// chance to see so few of them in the second half is above Doubtful.
 func (b *Births) MayBeUnseen(x []float64) bool {
 	if !b.Sampled() || len(x) == 0 {
 		return false
@@ -88,33 +86,31 @@ func (b *Births) MayBeUnseen(x []float64) bool {
 	return len(weight) >= SteadySteps && early > 0 && late > 0 && trend.PoissonTail(early/float64(slices.Max(b.Weights)), late) > Doubtful
 }
 
-// Spread says how a site's new blocks came into being between two snapshots.
+// Spread describes when a site's new blocks were allocated between two snapshots.
 type Spread struct {
-	Blocks   int64   // whose birth is known
+	Blocks   int64   // blocks whose birth is known
 	Distinct int     // Steps (or instants) in which a block was born
-	gap      float64 // longest stretch without a birth, as a share of the whole
-	width    float64 // from the first birth to the last, as a share of the whole
-	length   float64 // of the whole, in steps or microseconds
+	gap      float64 // longest stretch without a birth, as a share of the time between the snapshots
+	width    float64 // from the first birth to the last, as a share of that time
+	length   float64 // of that time, in steps or microseconds
 	inSteps  bool
 	Recent   bool // the first birth lies in the second half
 }
 
-// Moment is a step, or NoStep, and the time at which it was seen, in Unix microseconds,
-// or 0.
+// Moment is a step, or NoStep, and the time at which it was observed, in Unix microseconds, or 0.
 type Moment struct{ step, time int64 }
 
-// Nowhen is the moment that tells nothing.
+// Nowhen is the unknown moment.
 var Nowhen = Moment{step: snapshot.NoStep}
 
-// Spread is of the births after a moment, or after the earlier snapshot where that
-// tells nothing. It is not known where most blocks have no birth or the stretch has no
-// length.
+// Spread describes the births after a moment or, if that is Nowhen, after the earlier snapshot. It is unknown if most
+// blocks have no recorded birth or no time passed between the snapshots.
 func (b *Births) Spread(from, to *snapshot.Snapshot, since Moment) (Spread, bool) {
 	values, inSteps := b.Steps, true
 	low, high := from.Mark.Step, to.Mark.Step
 	switch {
 	case len(b.Times) > len(b.Steps) && from.History.Process != to.History.Process:
-		return Spread{}, false // one has no time before the other's
+		return Spread{}, false // the times of two processes cannot be compared
 	case len(b.Times) > len(b.Steps):
 		values, inSteps = b.Times, false
 		low, high = LastInstant(from), LastInstant(to)
@@ -148,13 +144,12 @@ func (b *Births) Spread(from, to *snapshot.Snapshot, since Moment) (Spread, bool
 	return s, true
 }
 
-// after are the values from a least one on.
+// after returns the values that are not below least.
 func after(values []int64, least int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v int64) bool { return v < least })
 }
 
-// LastInstant is when the snapshot was taken, in Unix microseconds, as far as
-// its file tells; 0 where it does not.
+// LastInstant is when the snapshot was taken, in Unix microseconds; 0 if its file does not record it.
 func LastInstant(s *snapshot.Snapshot) int64 {
 	switch {
 	case !s.History.Last.IsZero():
@@ -165,14 +160,13 @@ func LastInstant(s *snapshot.Snapshot) int64 {
 	return 0
 }
 
-// Steady is the pattern of a leak: births in at least four distinct steps, and
-// no stretch longer than longestGap of the whole without one. State made at the first step, or a window
-// of the last few steps, never does.
+// Steady reports the pattern of a leak: births in at least four distinct steps, and no stretch longer than LongestGap
+// of the whole without one. State that is allocated at the first step, or a window of the last few steps, never does
+// that.
 func (s Spread) Steady() bool { return s.Distinct >= SteadySteps && s.gap <= LongestGap }
 
-// AtOnce is the pattern of state that is made once, and of a window of recent
-// steps: all births within a quarter of the stretch. A stretch of a few steps is
-// too short to have quarters.
+// AtOnce reports the pattern of state that is allocated once, and of a window of recent steps: all births within a
+// quarter of the time. A run of a few steps is too short for that.
 func (s Spread) AtOnce() bool { return s.width <= AtOnce && (!s.inSteps || s.length >= quarters) }
 
 func (s Spread) String() string {
@@ -189,12 +183,12 @@ func (s Spread) String() string {
 	return fmt.Sprintf("its new blocks were allocated in %d distinct %s; the longest gap is %.0f %% of the time that was judged", s.Distinct, unit, 100*s.gap)
 }
 
-// Distinct are steps in order, each once.
+// Distinct returns the steps in order, each once.
 func Distinct(steps []int64) []int64 {
 	return slices.Compact(slices.Sorted(slices.Values(steps)))
 }
 
-// BirthsKnown reports whether it is known of most of the row's new blocks when they were allocated.
+// BirthsKnown reports whether births are known for at least half of the row's new blocks.
 func (r *Row) BirthsKnown() bool {
 	known := len(r.Births.Steps) + len(r.Births.Times)
 	return known > 0 && known >= r.Births.Unknown

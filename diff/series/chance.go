@@ -6,14 +6,12 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Chance is the site's chance of rising so without a trend; 1 where no test is
-// possible or it does not rise. A start that was looked for makes chance likelier
-// by the number of starts there were to find.
+// Chance is the chance of such a rise without a trend; 1 if no test is possible or the site does not rise. If its
+// start was searched for, the chance is multiplied by the number of possible starts.
 //
-// What climbs all along without ever falling is judged by its ranks. Of all else ranks
-// alone are too sure: they are blind to size, and a walk, or a few large steps, must not
-// pass for growth, so that the drift must be sure as well. But what adds the same in each
-// interval, or ever more, is neither, however few they are.
+// Ranks alone decide about what climbs all the time and never falls. For all else they are too certain, since they
+// ignore sizes: a random walk, or a few large steps, must not pass for growth. There, the drift must be significant
+// as well. Growth that is equal in each interval, or ever larger, is neither, however few the intervals.
 func (h *History) Chance() float64 {
 	if h == nil || h.Test.Z <= 0 || len(h.Bytes) < Testable {
 		return 1
@@ -21,7 +19,7 @@ func (h *History) Chance() float64 {
 	ranks := h.Test.P
 	p := ranks
 	if !h.without.Has(driftClue) {
-		p = max(p, 2*min(h.drift(Windows), h.drift(Windows/2))) // noise may be wider than a window
+		p = max(p, 2*min(h.drift(Windows), h.drift(Windows/2))) // a noise cycle may be longer than a window
 	}
 	if !h.without.Has(sameClue) {
 		switch {
@@ -43,8 +41,8 @@ func (h *History) Chance() float64 {
 	return min(1, p*h.tries)
 }
 
-// drift is the chance that a walk without one rose as far, over at most n windows, which
-// are alike wherever in them the floors are.
+// drift is the chance that a walk without drift rises as far, over at most n windows. Thinned windows count as
+// equally long, since their floors may lie anywhere in them.
 func (h *History) drift(n int) float64 {
 	x, y := trend.Floors(h.All.X, h.All.Bytes, n)
 	if len(x) < len(h.All.X) {

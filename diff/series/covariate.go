@@ -6,8 +6,8 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// explains says whether a covariate rises, and the bytes no faster, but for what
-// rounding to whole blocks may add. Of few marks, it must rise in each interval.
+// explains reports whether a covariate rises, and the bytes rise no faster, apart from rounding to whole blocks. With
+// few marks, the covariate must rise in each interval.
 func (h *History) explains(covariate []float64) bool {
 	y := h.Bytes
 	few := len(covariate) < Testable
@@ -31,13 +31,13 @@ func (h *History) explains(covariate []float64) bool {
 	if t := trend.MannKendall(share); t.Z <= 0 || t.P > Unlikely {
 		return true
 	}
-	// What y rose by more than its first share of the covariate's rise.
+	// The rise of y beyond its first share of the covariate's rise.
 	third := n / 3
 	first, last := median(share[:third]), median(share[n-third:])
 	grown := median(covariate[n-third:]) - median(covariate[:third])
 	excess := (last - first) * median(covariate[n-third:])
 	block := 0.0
-	if blocks := h.Blocks[n-1]; blocks >= FewStairs { // fewer are not counted by the covariate
+	if blocks := h.Blocks[n-1]; blocks >= FewStairs { // the covariate does not change the number of fewer blocks
 		block = y[n-1] / blocks
 	}
 	return grown > 0 && excess <= AlikeRates*first*grown+block

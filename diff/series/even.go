@@ -6,11 +6,11 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Even reports whether growth is what few marks must show to be called a leak at all:
-// in each interval, at about the same rate, and in all at least as much as there was.
+// Even reports whether growth shows what few marks must show to be called a leak at all: it rises in each interval,
+// at rates that differ by a factor of two at most, and at least doubles in all.
 func (h *History) Even() bool { return h != nil && h.evenBy(h.X, evenOfFew) }
 
-// evenBy is even, where rates along x differ by no more than this factor.
+// evenBy is Even with rates along x that differ by at most factor.
 func (h *History) evenBy(x []float64, factor float64) bool {
 	y := h.Bytes
 	least, most := math.Inf(1), 0.0
@@ -21,11 +21,11 @@ func (h *History) evenBy(x []float64, factor float64) bool {
 	return least > 0 && most <= factor*least && y[len(y)-1] >= 2*y[0]
 }
 
-// Same reports whether each interval adds the same for its length.
+// Same reports whether each interval adds the same per unit.
 func (h *History) Same() bool { return h.evenBy(h.X, evenRates) }
 
-// SameAtMarks reports whether each interval by the clock adds the same, however long it lasted: a program that writes a snapshot
-// every so many steps does so.
+// SameAtMarks reports whether each interval by the clock adds the same, however long it lasted. A program that writes
+// a snapshot every few steps does so.
 func (h *History) SameAtMarks() bool {
 	places := make([]float64, len(h.X))
 	for i := range places {
@@ -34,9 +34,8 @@ func (h *History) SameAtMarks() bool {
 	return h.Unit == Second && h.evenBy(places, evenRates)
 }
 
-// EvenChance is about how likely a site that varies by chance is even over n marks:
-// that n values rise each time has 1/n!, and that two steps differ by no more than
-// a factor of two, 1/3.
+// EvenChance is the approximate chance that a site that varies at random is even over n marks: n values rise each
+// time with chance 1/n!, and two increments differ by at most a factor of two with chance 1/3.
 func EvenChance(n int) float64 {
 	p := 1.0
 	for i := 2; i <= n; i++ {
@@ -45,8 +44,9 @@ func EvenChance(n int) float64 {
 	return p / math.Pow(3, float64(max(0, n-2)))
 }
 
-// speedsUpChance is how likely what varies by chance rises in each interval, and by ever more: where increments are as often down
-// as up, all are up in one case of 2^n, and of these their order is any. It is 1 unless both are so.
+// speedsUpChance is the chance that a random series rises in each interval, and by ever more. If increments are as
+// often negative as positive, all are positive in one case of 2^n, and then any order of them is equally likely. It
+// is 1 unless the series does both.
 func speedsUpChance(x, y []float64) float64 {
 	rates := make([]float64, len(y)-1)
 	for i := range rates {

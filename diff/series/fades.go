@@ -2,22 +2,22 @@ package series
 
 import "math"
 
-// mostSpread is how many arrivals spread makes at most, of however many blocks.
+// mostSpread is the most arrivals that spread returns, however many blocks there are.
 const mostSpread = 10_000
 
-// Fades reports whether ever fewer blocks come from one mark to the next, as in a cache that fills: each interval may have a
-// rise, but of fewer blocks. It is for sites whose births are unknown, and that never fall.
+// Fades reports whether each interval brings fewer new blocks, as in a cache that fills, even if each interval has a
+// rise. It is for sites that never fall and whose births are unknown.
 func (h *History) Fades() bool {
 	r := h.spread()
 	return r != nil && len(r.At) >= Enough && r.Slows(&h.Whole)
 }
 
-// SlowsDown reports whether the rises of a site come more and more rarely, or are of ever fewer blocks.
+// SlowsDown reports whether the rises of a site become rarer, or, without known births, bring fewer blocks.
 func (h *History) SlowsDown(rises *Rises, born bool) bool {
 	return rises != nil && (rises.Slows(&h.Whole) || !born && h.Fades())
 }
 
-// spread takes the blocks of each interval to come evenly within it; nil where some went.
+// spread returns rises as if the blocks of each interval came evenly within it; nil if the number ever falls.
 func (h *History) spread() *Rises {
 	x, y := h.Whole.X, h.Whole.Blocks
 	n := len(x) - 1
@@ -39,8 +39,8 @@ func (h *History) spread() *Rises {
 	return r
 }
 
-// clumps is how many blocks come at once, at least one: by how much more than Poisson's the numbers of neighbouring
-// intervals differ.
+// clumps estimates how many blocks come at once, at least one: by how much more than a Poisson process the numbers of
+// neighbouring intervals differ.
 func clumps(y []float64) float64 {
 	n := len(y) - 1
 	sum := 0.0

@@ -8,9 +8,8 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// KeepsRising says whether floors at x rise to the end, or why not: one jump that
-// carries most, or a curve that flattens. Marks may lie ever farther apart, so that the
-// middle is that of x.
+// KeepsRising reports whether floors at x rise up to the end, or why not: one jump makes most of the growth, or the
+// curve flattens. The middle is that of x, since marks may lie farther and farther apart.
 func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	n := len(y) - 1
 	total := y[n] - y[0]
@@ -34,8 +33,8 @@ func (w Without) KeepsRising(x, y []float64) (ok bool, why string) {
 	return true, ""
 }
 
-// GoesOnAtLast reports whether the last of its floors alone says that the site goes on: a recorder or an end of the program may
-// take as much once.
+// GoesOnAtLast reports whether only the last floor shows that the site goes on. A recorder, or the program's end, may
+// allocate that much once.
 func (h *History) GoesOnAtLast() bool {
 	n := len(h.X) - 1
 	if n < Testable {
@@ -45,15 +44,16 @@ func (h *History) GoesOnAtLast() bool {
 	return !on
 }
 
-// JumpsLast reports whether most of the growth is what the last mark has more than any before, in several blocks: a program
-// may have begun its work there.
+// JumpsLast reports whether the last mark exceeds all others by more than half of the growth, with several new
+// blocks. The program may have begun its work there.
 func (h *History) JumpsLast() bool {
 	y, b, n := h.Whole.Bytes, h.Whole.Blocks, len(h.Whole.Bytes)-1
 	return 2*(y[n]-slices.Max(y[:n])) > y[n]-y[0] && b[n]-b[n-1] >= Enough
 }
 
-// BornToTheEnd reports whether the blocks of the last interval were born in many steps of it, up to the end: what is made
-// once, or by one layer after the other, was born in few. Of blocks that stand for several the other births are not known, and it may be.
+// BornToTheEnd reports whether the blocks of the last interval were born in many of its steps, up to the end. State
+// that is allocated once, or by one layer after another, is born in few. It is true for sampled blocks, since the
+// births of the blocks that they stand for are unknown.
 func (h *History) BornToTheEnd(row *Row) bool {
 	if row.Births.Sampled() {
 		return true
@@ -75,7 +75,7 @@ func (h *History) BornToTheEnd(row *Row) bool {
 	return len(born) >= Enough && trend.LargestGap(born, born[0], x[end]) <= LongestGap
 }
 
-// middle is the last index up to the middle of the ascending x.
+// middle is the index of the last value up to the middle of the ascending x.
 func middle(x []float64) int {
 	i, exact := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)
 	if !exact {
@@ -84,13 +84,13 @@ func middle(x []float64) int {
 	return i
 }
 
-// GoesOn says whether the site rises to the end, or why not; stopped tells that the
-// time since its last rise alone says so.
+// GoesOn reports whether the site rises up to the end, or why not. stopped reports that the time since its last rise
+// is too long for growth that goes on.
 func (h *History) GoesOn() (ok, stopped bool, why string) {
 	idle, stopped := trend.Stopped(h.All.X, h.All.Bytes)
 	stopped = stopped && !h.without.Has(stoppedClue)
 	if ok, why = h.without.KeepsRising(h.X, h.Bytes); !ok && !h.without.Has(countClue) && h.Bytes[len(h.Bytes)-1] > h.Bytes[middle(h.X)] {
-		// One block that is larger than all others hides what their number does.
+		// One block that is larger than all others hides the change of their number.
 		ok, _ = h.without.KeepsRising(h.X, h.Blocks)
 	}
 	if ok && stopped {

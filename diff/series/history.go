@@ -7,32 +7,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// History is one site over the marks that are compared with like: those of the
-// last one's phase, without warm-up, and without what came before the site began
-// to rise.
+// History is one site over the marks that can be compared: those of the last mark's phase, without warm-up and
+// without what came before the site began to rise.
 type History struct {
-	Whole            Points // in full, with warm-up
-	All              Points // those judged, in full
+	Whole            Points // all points, with warm-up
+	All              Points // all points that are judged; X, Blocks and Bytes are their floors
 	X, Blocks, Bytes []float64
 	Unit             Unit
 	Test             trend.Test // of the bytes
-	Covariate        string     // that rises too; "" where none does
-	// late: the site was flat until the first of the points, in the middle of the
-	// run. tries is then among how many such moments it was looked for.
+	Covariate        string     // the input that rises as fast; "" for none
+	// Late: the site was flat until the first of the points, in the middle of the run. tries is the number of starts
+	// among which that one was found.
 	Late    bool
 	tries   float64
 	without Without
 }
 
-// compared is what the histories of all sites of a series share: the marks that are
-// compared, and what the marks tell of them.
+// compared is what the histories of all sites of a series share: the compared marks, and what they record.
 type compared struct {
 	marks               []int // indices into Series.Marks
 	x, elements, length []float64
 	instants            []int64
 }
 
-// alike are the marks of the last one's phase, with the first.
+// alike returns the first mark and the marks of the last one's phase.
 func (s *Series) alike() compared {
 	var a compared
 	if len(s.Marks) == 0 {
@@ -51,12 +49,12 @@ func (s *Series) alike() compared {
 
 // Points are a site's marks in order, column by column.
 //
-// Bytes are those that the program asked for, where snapshots tell them: by how much an
-// allocator rounds up changes with the size. Sizes are what they take with that.
+// Bytes are what the program asked for, if the snapshots record it: the rounding of an allocator changes with the
+// size. Sizes include the rounding.
 type Points struct {
 	X, Blocks, Bytes, Sizes, elements, length []float64
-	Instants                                  []int64 // as of a moment; all 0 for counters
-	// counted: what they take is not known, and bytes are blocks.
+	Instants                                  []int64 // Unix microseconds; all 0 for counters
+	// Counted: their size is unknown, and Bytes counts blocks.
 	Counted bool
 }
 
@@ -64,7 +62,7 @@ func (p Points) from(i int) Points {
 	return Points{p.X[i:], p.Blocks[i:], p.Bytes[i:], p.Sizes[i:], p.elements[i:], p.length[i:], p.Instants[i:], p.Counted}
 }
 
-// only are the points that were kept; all of p where all were, as in most runs.
+// only returns the points that kept selects; p itself if that is all, as in most runs.
 func (p Points) only(kept func(int) bool) Points {
 	n := 0
 	for i := range p.X {
@@ -82,7 +80,7 @@ func (p Points) only(kept func(int) bool) Points {
 	}
 }
 
-// chosen are the n values that are kept.
+// chosen returns the n values that kept selects.
 func chosen[T any](values []T, kept func(int) bool, n int) []T {
 	out := make([]T, 0, n)
 	for i, v := range values {
@@ -93,7 +91,7 @@ func chosen[T any](values []T, kept func(int) bool, n int) []T {
 	return out
 }
 
-// HistoryOf is nil where fewer than three marks can be compared.
+// HistoryOf returns the history of a site; nil if fewer than three marks can be compared.
 func HistoryOf(series *Series, site *SiteSeries) *History {
 	if site == nil || len(series.Marks) < 3 {
 		return nil
@@ -105,7 +103,7 @@ func HistoryOf(series *Series, site *SiteSeries) *History {
 	return series.Without.History(p, series.Axis.Unit)
 }
 
-// pointsOf are a site's marks that are compared.
+// pointsOf returns a site's points at the compared marks.
 func (s *Series) pointsOf(site *SiteSeries) Points {
 	a := &s.compared
 	p := Points{X: a.x, elements: a.elements, length: a.length, Instants: a.instants, Blocks: make([]float64, len(a.x)), Sizes: make([]float64, len(a.x))}
@@ -128,12 +126,12 @@ func (s *Series) pointsOf(site *SiteSeries) Points {
 	return p
 }
 
-// History is the history of three points or more.
+// History returns the history of three points or more.
 func (w Without) History(p Points, unit Unit) *History {
 	if unit != Second || !p.replaced() || w.Has(lastingClue) {
 		return w.historyOf(p, unit)
 	}
-	// With each mark that has both the old and the new block, or with none.
+	// Some marks have both the old and the new block. Correct all marks to have both, or all to have one.
 	with, without := p, p
 	with.Bytes, without.Bytes = reached(p.Bytes), Lasting(p.Bytes)
 	both, one := w.historyOf(with, unit), w.historyOf(without, unit)
@@ -144,8 +142,8 @@ func (w Without) History(p Points, unit Unit) *History {
 }
 
 func (w Without) historyOf(p Points, unit Unit) *History {
-	// The first mark stands before the first step; what comes up to the second,
-	// or in a long series in its first tenth, is warm-up.
+	// The first mark is before the first step. Growth up to the second mark, or in the first tenth of a long series,
+	// is warm-up.
 	h := w.newHistory(p.from(WarmUp(len(p.X))), unit)
 	if i := h.onset(); i > 0 && !w.Has(onsetClue) {
 		tries := float64(len(h.X) - len(h.X)/onsetParts - Testable + 1)
@@ -161,7 +159,7 @@ func (w Without) newHistory(p Points, unit Unit) *History {
 	h.X, h.Bytes = trend.Floors(p.X, p.Bytes, Windows)
 	_, h.Blocks = trend.Floors(p.X, p.Blocks, Windows)
 	if !h.Varies() {
-		return h // nothing to test, in most sites of most runs
+		return h // most sites of most runs never vary
 	}
 	h.Test = trend.MannKendall(h.Bytes)
 	for _, c := range []struct {
@@ -176,7 +174,7 @@ func (w Without) newHistory(p Points, unit Unit) *History {
 	return h
 }
 
-// onset is the point at which a site that was flat begins to rise, or 0.
+// onset is the index of the point at which a flat site begins to rise, or 0.
 func (h *History) onset() int {
 	at := Onset(h.X, h.Bytes)
 	if at == 0 {
@@ -185,9 +183,9 @@ func (h *History) onset() int {
 	return slices.Index(h.All.X, h.X[at])
 }
 
-// Onset is the floor at which what was flat begins to rise, or 0: a leak may
-// begin in the middle of a run, where a new epoch, dataset or loss term does. The
-// moment is where two half-lines, flat and then rising, fit the floors best.
+// Onset is the index of the floor at which a flat series begins to rise, or 0. A leak may begin in the middle of a
+// run, with a new epoch, dataset or loss term. The moment is where two lines, one flat and then one rising, fit the
+// floors best.
 func Onset(x, y []float64) int {
 	if y[len(y)-1] <= y[0] {
 		return 0
@@ -201,7 +199,7 @@ func Onset(x, y []float64) int {
 	return 0
 }
 
-// Began is the moment from which on the points are, where the site began late.
+// Began is the moment at which the judged points begin, if the site began to rise late; else Nowhen.
 func (h *History) Began() Moment {
 	switch {
 	case !h.Late || h.Unit == Place:
@@ -212,16 +210,16 @@ func (h *History) Began() Moment {
 	return Moment{int64(h.All.X[0]), h.All.Instants[0]}
 }
 
-// EachStep reports whether there are marks of nearly all steps, so that no ramp that starts
-// anew in each epoch is seen once in each and taken for growth.
+// EachStep reports whether there are marks of nearly all steps. Then no ramp that starts anew in each epoch can be
+// seen once an epoch and pass for growth.
 func (h *History) EachStep() bool {
 	x := h.Whole.X
 	return h.Unit == Step && float64(len(x)) > nearlyAll*(x[len(x)-1]-x[0])
 }
 
-// EvenAtMarks reports whether the site gains as many blocks at each mark, all marks lie as far apart, and in all it
-// gained fewer than there are steps between two. What gains a block each step and is emptied every few
-// steps does so, if its period is a little shorter than that.
+// EvenAtMarks reports whether the site gains equally many blocks at each of evenly spaced marks, and in all fewer
+// than there are steps between two marks. A site that gains a block each step, and is emptied every few steps, does
+// so if its period is a little shorter than that.
 func (h *History) EvenAtMarks() bool {
 	x, y := h.All.X, h.All.Blocks
 	apart, gained := x[1]-x[0], y[1]-y[0]
@@ -233,27 +231,26 @@ func (h *History) EvenAtMarks() bool {
 	return h.Unit == Step && gained > 0 && y[len(y)-1]-y[0] < apart
 }
 
-// Varies is true for a site that does not stay as it is.
+// Varies reports whether the site's bytes change at all.
 func (h *History) Varies() bool { return h != nil && slices.Min(h.Bytes) < slices.Max(h.Bytes) }
 
-// Wanders is true for a site of which so many blocks were held at some mark and are gone
-// by now that those that stayed may be the rest of a walk without a drift. Such a
-// walk, as of a pool whose demand comes and goes, leaves blocks behind whose births are
-// as even as those of a leak, so that these prove nothing of it. What is held at every
-// mark alike, such as a batch, counts for nothing.
+// Wanders reports whether so many blocks were live at some mark and have since been freed that the remaining ones may
+// be the rest of a walk without drift. Such a walk, for example of a pool with changing demand, leaves blocks whose
+// births are as even as a leak's, so their births prove no leak. Blocks that every mark has alike, such as a batch,
+// do not count.
 func (h *History) Wanders(row *Row) bool {
 	gone, stayed := h.gone(row, &row.Births)
 	return len(gone) > 0 && slices.Max(gone)-slices.Min(gone) > Lent*stayed
 }
 
-// Moves reports whether the number of blocks has changed since the middle.
+// Moves reports whether the number of blocks has varied since the middle.
 func (h *History) Moves() bool {
 	late := h.Whole.Blocks[middle(h.Whole.X):]
 	return slices.Min(late) < slices.Max(late)
 }
 
-// gone is how many of the blocks of each mark but the last are gone by now, and stayed
-// how many that were born since the first are not; gone is nil where births do not tell.
+// gone returns, for each mark but the last, how many of its blocks have since been freed; nil if births do not show
+// it. stayed is the number of live blocks with a known birth.
 func (h *History) gone(row *Row, b *Births) (gone []float64, stayed float64) {
 	if h.Unit != Step || len(b.Steps) == 0 || b.Unknown > 0 {
 		return nil, 0
@@ -263,22 +260,22 @@ func (h *History) gone(row *Row, b *Births) (gone []float64, stayed float64) {
 	older := row.After.Blocks - all
 	for i, x := range h.All.X[:len(h.All.X)-1] {
 		held := older
-		if k, _ := slices.BinarySearch(steps, int64(x)+1); k > 0 { // what is born in step x may be there at its mark
+		if k, _ := slices.BinarySearch(steps, int64(x)+1); k > 0 { // a block of step x may exist at the mark of step x
 			held += until[k-1]
 		}
-		// What a recorder saw a part of may stand for more by now than it did then.
+		// A sampled block may stand for more blocks now than it did then.
 		gone = append(gone, max(0, h.All.Blocks[i]-float64(held)))
 	}
 	return gone, float64(all)
 }
 
-// Rate is the slope of the floors, of what the device gives.
+// Rate is the slope of the floors; its bytes are those that the device gives, with rounding.
 func (h *History) Rate() Rate {
 	_, sizes := trend.Floors(h.All.X, h.All.Sizes, Windows)
 	return Rate{Unit: h.Unit, Blocks: trend.Rate(h.X, h.Blocks), Bytes: trend.Rate(h.X, sizes)}
 }
 
-// Rising counts the values that are above the one before.
+// Rising counts the values that exceed the one before.
 func Rising(y []float64) int {
 	n := 0
 	for i := 1; i < len(y); i++ {
@@ -289,8 +286,8 @@ func Rising(y []float64) int {
 	return n
 }
 
-// Curve is the rise of the count, or of the bytes where the count stays, from 0 to
-// 1, over the last n points, or over all of fewer; nil for what does not rise.
+// Curve is the rise of the block count, or of the bytes if the count does not rise, scaled from 0 to 1, over the last
+// n points or all; nil without a rise.
 func (h *History) Curve(n int) []float64 {
 	from := max(0, len(h.X)-n)
 	y := h.Blocks[from:]
@@ -308,7 +305,7 @@ func (h *History) Curve(n int) []float64 {
 	return out
 }
 
-// RisesWith reports whether two sites rise in the same intervals and in no other.
+// RisesWith reports whether two sites rise in exactly the same intervals.
 func (h *History) RisesWith(other *History) bool {
 	a, b := h.Whole.Bytes, other.Whole.Bytes
 	for i := 1; i < len(a); i++ {

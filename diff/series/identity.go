@@ -7,10 +7,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// intersect marks the live blocks of b that a has too: those of which device, address,
-// size, birth and stack are the same. A birth that one of them does not know, as snapshots without
-// the record of allocations, is the other's unless that comes after the snapshot. A file that breaks its format may hold a block
-// twice; then each counts once for each in a.
+// intersect marks the live blocks of b that a has too: device, address, size, birth and stack are the same. If one
+// snapshot does not know the birth, as without a record of allocations, it equals the other's birth, unless that is
+// later than the snapshot. A malformed file may list a block twice; then each matches one in a.
 func intersect(a, b *snapshot.Snapshot) []bool {
 	in := make([]bool, b.Blocks.Len())
 	devices := make(map[DeviceID]int)
@@ -34,11 +33,11 @@ func intersect(a, b *snapshot.Snapshot) []bool {
 // tenants are a snapshot's live blocks in the order of compareTenants.
 type tenants struct {
 	s       *snapshot.Snapshot
-	devices []int // by the snapshot's, numbered alike in both
+	devices []int // number of each of the snapshot's devices, the same in both snapshots
 	rows    []int32
 }
 
-// newTenants numbers the devices that are not numbered yet.
+// newTenants returns the live blocks of s, and adds its devices to devices.
 func newTenants(s *snapshot.Snapshot, devices map[DeviceID]int) tenants {
 	t := tenants{s: s, rows: make([]int32, 0, s.Blocks.Len())}
 	for _, d := range s.Devices {
@@ -64,8 +63,8 @@ func newTenants(s *snapshot.Snapshot, devices map[DeviceID]int) tenants {
 	return t
 }
 
-// compareTenants orders two blocks, of a million each, by the address for all but a few. Unless strictly, a birth that one side does
-// not know is taken to be equal.
+// compareTenants orders two blocks. Among a million blocks, the address decides for all but a few. Unless strictly is
+// set, a birth that one side does not know counts as equal.
 func compareTenants(a, b *tenants, i, j int32, strictly bool) int {
 	x, y := &a.s.Blocks, &b.s.Blocks
 	if c := cmp.Compare(a.devices[a.s.Segments[x.Segment[i]].Device], b.devices[b.s.Segments[y.Segment[j]].Device]); c != 0 {
@@ -89,8 +88,8 @@ func compareTenants(a, b *tenants, i, j int32, strictly bool) int {
 	return cmp.Compare(stackHash(a.s, i), stackHash(b.s, j))
 }
 
-// compareBirths compares those of two blocks, in snapshots of these moments. Not strictly, one that is unknown may be any before
-// its snapshot's moment.
+// compareBirths compares the births of two blocks, in snapshots taken at momentX and momentY. Unless strictly is set,
+// an unknown birth equals any up to its snapshot's moment.
 func compareBirths(x, y, unknown, momentX, momentY int64, strictly bool) int {
 	switch {
 	case strictly || x != unknown && y != unknown:
@@ -103,7 +102,7 @@ func compareBirths(x, y, unknown, momentX, momentY int64, strictly bool) int {
 	return 0
 }
 
-// micros is a snapshot's time in Unix microseconds; 0 for none.
+// micros is the time of a snapshot in Unix microseconds; 0 if it has none.
 func micros(s *snapshot.Snapshot) int64 {
 	if s.Mark.Time.IsZero() {
 		return 0
@@ -111,7 +110,7 @@ func micros(s *snapshot.Snapshot) int64 {
 	return s.Mark.Time.UnixMicro()
 }
 
-// at is unknown for a column that a snapshot lacks.
+// at returns a value of a column, or unknown if the snapshot lacks the column.
 func at(column []int64, i int32, unknown int64) int64 {
 	if column == nil {
 		return unknown

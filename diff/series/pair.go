@@ -1,6 +1,5 @@
-// Package series joins the snapshots of a run by call site: what each site held at every snapshot,
-// when its blocks were born, and how it grew. It judges nothing. Files of counters count as
-// snapshots of each step.
+// Package series joins the snapshots of a run by call site: what each site held at every snapshot, when its blocks
+// were allocated, and how it grew. It judges nothing. Files of counters count as snapshots of each step.
 package series
 
 import (
@@ -11,11 +10,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Tally counts blocks and what they take.
+// Tally counts blocks and their bytes.
 type Tally struct {
 	Blocks    int64
-	Bytes     snapshot.Bytes // as the allocator rounds
-	Requested snapshot.Bytes // as the program asked
+	Bytes     snapshot.Bytes // with the allocator's rounding
+	Requested snapshot.Bytes // without it
 }
 
 // Minus is t without u.
@@ -23,7 +22,7 @@ func (t Tally) Minus(u Tally) Tally {
 	return Tally{t.Blocks - u.Blocks, t.Bytes - u.Bytes, t.Requested - u.Requested}
 }
 
-// Plus is both together.
+// Plus is the sum of both.
 func (t Tally) Plus(u Tally) Tally {
 	return Tally{t.Blocks + u.Blocks, t.Bytes + u.Bytes, t.Requested + u.Requested}
 }
@@ -47,49 +46,50 @@ type Row struct {
 // On is the device of the site.
 func (r *Row) On() DeviceID { return DeviceOf(r.Device) }
 
-// Growth is what the site holds more (or less) than before.
+// Growth is what the site holds after, less what it held before.
 func (r *Row) Growth() Tally { return r.After.Minus(r.Before) }
 
-// Unsized reports whether nobody knows what the blocks take, such as programs that were compiled for some backends.
+// Unsized reports whether the size of the blocks is unknown, as for compiled programs on some backends.
 func (r *Row) Unsized() bool {
 	return r.Device.Kind.Unsized() && r.After.Bytes == 0 && r.After.Blocks > 0
 }
 
-// HangsOn reports whether a recorder found that the row's blocks, or some of them, hang on h.
-// A site that is gone has no stack in the later snapshot either. Tensors and the nodes behind them may have one stack.
+// HangsOn reports whether a recorder found that h holds some of the row's blocks. A freed site has no stack in the
+// later snapshot, like a site without stack; only the latter matches NoStack. Tensors and the autograd nodes behind
+// them may share a stack.
 func (r *Row) HangsOn(h *snapshot.Holder) bool {
 	return (h.Kind == snapshot.Nodes) == (r.Device.Kind == snapshot.Graph) && h.Stack == r.stack && (r.stack != snapshot.NoStack || len(r.Frames) == 0)
 }
 
-// Grew is true for more blocks or more bytes than before.
+// Grew reports whether the site has more blocks or more bytes than before.
 func (r *Row) Grew() bool {
 	g := r.Growth()
 	return g.Bytes > 0 || g.Blocks > 0
 }
 
-// Summed reports whether a snapshot tells the sum of the row's new blocks, and none by itself.
+// Summed reports whether the snapshot records only the sum of the row's new blocks, and no single block.
 func (r *Row) Summed() bool {
 	return len(r.Births.Steps)+len(r.Births.Times) == 0 && int64(r.Births.Unknown) < r.Born.Blocks
 }
 
-// DeviceID names a device across snapshots, since a snapshot lists only the devices it saw.
+// DeviceID identifies a device across snapshots, since a snapshot lists only the devices it saw.
 type DeviceID struct {
 	Kind  snapshot.DeviceKind
 	Index int
 }
 
-// DeviceOf is the name of a snapshot's device.
+// DeviceOf is the ID of a snapshot's device.
 func DeviceOf(d snapshot.Device) DeviceID { return DeviceID{d.Kind, d.Index} }
 
 func (d DeviceID) String() string { return fmt.Sprintf("%s:%d", d.Kind, d.Index) }
 
-// SiteKey names a site across snapshots.
+// SiteKey identifies a site across snapshots.
 type SiteKey struct {
 	Device DeviceID
 	Hash   snapshot.Hash
 }
 
-// KeyOf is the name of a snapshot's site.
+// KeyOf is the key of a snapshot's site.
 func KeyOf(s *snapshot.Snapshot, k snapshot.SiteKey) SiteKey {
 	return SiteKey{DeviceOf(s.Devices[k.Device]), k.Hash}
 }
@@ -98,13 +98,11 @@ func compareKeys(a, b SiteKey) int {
 	return cmp.Or(cmp.Compare(a.Device.Kind, b.Device.Kind), cmp.Compare(a.Device.Index, b.Device.Index), cmp.Compare(a.Hash, b.Hash))
 }
 
-// Pair returns one row for each site live in either snapshot, largest growth in
-// bytes first, ties by device and stack hash. Pair(a, b) is Pair(b, a) with
-// Before and After, Born and Died exchanged.
+// Pair returns one row for each site live in either snapshot, largest growth in bytes first, ties by growth in
+// blocks, device and stack hash. Pair(a, b) is Pair(b, a) with Before and After, Born and Died exchanged.
 //
-// Blocks are the same when address, size and birth are. Where the two snapshots
-// share no segment they come from different processes, or tell totals only, and
-// Born and Died are the net change.
+// Two blocks are the same if address, size and birth are. Snapshots that share no segment come from different
+// processes, or have totals only. Then Born and Died are the net change.
 func Pair(a, b *snapshot.Snapshot) []Row {
 	before, after := a.Sites(), b.Sites()
 	same := SameProcess(a, b)
@@ -161,13 +159,13 @@ func Pair(a, b *snapshot.Snapshot) []Row {
 	return rows
 }
 
-// net splits a change into its gain and its loss, figure by figure.
+// net splits a change into gain and loss, each figure separately.
 func net(t Tally) (born, died Tally) {
 	born = Tally{max(t.Blocks, 0), max(t.Bytes, 0), max(t.Requested, 0)}
 	return born, born.Minus(t)
 }
 
-// Placed is true where a snapshot tells the addresses of its segments.
+// Placed reports whether a snapshot records the addresses of its segments.
 func Placed(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
 }
@@ -188,7 +186,7 @@ func SameProcess(a, b *snapshot.Snapshot) bool {
 	return false
 }
 
-// Part is a share of t, rounded down.
+// Part is the share n/of of t, rounded toward zero.
 func (t Tally) Part(n, of int64) Tally {
 	share := func(v int64) int64 { return int64(float64(v) * (float64(n) / float64(of))) }
 	if n == of {

@@ -7,40 +7,40 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// MostBirths bounds those of a site that are repeated.
+// MostBirths is the most births of a site that are repeated.
 const MostBirths = 10_000
 
-// Past is what a site did over the marks that are compared.
+// Past is a site's history over the compared marks, to be repeated as a forecast.
 type Past struct {
 	Points
-	Warm int // the mark from which on it is done again
+	Warm int // the first mark of the part that is repeated
 }
 
-// Follows reports whether the site grew with the batch or the sequence: as long as that grows, nothing
-// is decided.
+// Follows reports whether the site grew with the batch size or the sequence length. As long as these grow, nothing is
+// decided.
 func (p *Past) Follows(unit Unit) bool {
 	return len(p.X) > 2 && Without(nil).History(p.Points, unit).Covariate != ""
 }
 
-// JumpsLast reports whether the last interval by the clock made most of the growth.
+// JumpsLast reports whether the last interval made most of the growth; always false with steps.
 func (p *Past) JumpsLast(unit Unit) bool {
 	return unit != Step && len(p.X) > 2 && Without(nil).History(p.Points, unit).JumpsLast()
 }
 
-// Apart is how far the last two marks lie from each other.
+// Apart is the distance between the last two marks.
 func (p *Past) Apart() float64 { return p.X[len(p.X)-1] - p.X[len(p.X)-2] }
 
-// period is how long that lasted which is done again.
+// period is the length of the part that is repeated.
 func (p *Past) period() float64 { return p.X[len(p.X)-1] - p.X[p.Warm] }
 
-// again is what y, a column of the points, is at a place behind the last mark.
+// again is the value of y, a column of the points, at an x after the last mark.
 func (p *Past) again(y []float64, x float64) float64 {
 	first, last := y[p.Warm], y[len(y)-1]
 	times := math.Floor((x - p.X[p.Warm]) / p.period())
 	return times*(last-first) + trend.At(p.X[p.Warm:], y[p.Warm:], x-times*p.period())
 }
 
-// GoneOn is the past with so many marks more.
+// GoneOn is the past, continued for so many marks.
 func (p *Past) GoneOn(marks int) Points {
 	n := len(p.X)
 	at := make([]float64, marks)
@@ -66,11 +66,11 @@ func (p *Past) GoneOn(marks int) Points {
 	}
 }
 
-// BornOn repeats the births of the past, up to the last of the points.
+// BornOn repeats the births of the past, up to the last point of to.
 func (p *Past) BornOn(b Births, to Points, unit Unit) Births {
 	repeat := func(at, of []int64, first, last, end float64) (out, weights []int64) {
 		out, weights = slices.Clone(at), slices.Clone(of)
-		// Clocks are put back: the last two may lie further apart than first and last.
+		// Clocks may be set back: the last two marks may lie further apart than the first and the last.
 		for times := 1; last > first && times < len(to.X) && first+float64(times)*(last-first) < end; times++ {
 			for i, v := range at {
 				later := float64(v) + float64(times)*(last-first)
@@ -93,7 +93,7 @@ func (p *Past) BornOn(b Births, to Points, unit Unit) Births {
 	return Births{Steps: steps, Times: times, Weights: weights, Unknown: b.Unknown, Latest: b.Latest}
 }
 
-// PastOf is nil for a site of fewer than two marks, and for one of too many births.
+// PastOf returns a site's past; nil if the site has fewer than two marks or too many births.
 func (s *Series) PastOf(row *Row) *Past {
 	site := s.Site(row)
 	if site == nil || len(row.Births.Steps)+len(row.Births.Times) > MostBirths {
@@ -104,7 +104,7 @@ func (s *Series) PastOf(row *Row) *Past {
 	if n < 2 {
 		return nil
 	}
-	if n > 2 && len(row.Births.Steps) == 0 { // births tell what was made once
+	if n > 2 && len(row.Births.Steps) == 0 { // without births, warm-up is left out; births show what was allocated once
 		p.Warm = WarmUp(n)
 	}
 	return p

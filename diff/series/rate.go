@@ -5,15 +5,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Rate is growth for one unit of the series' axis, with 95 % intervals where
-// there were points enough to have one.
+// Rate is growth per unit of the series' axis, with 95 % intervals if there are enough points.
 type Rate struct {
 	Unit   Unit
 	Blocks trend.Slope
 	Bytes  trend.Slope
 }
 
-// PairRate is growth between two snapshots, as if it came evenly.
+// PairRate is the growth between two snapshots, as if it were even.
 func PairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
 	axis := PairAxis(first, last)
 	length := axis.Length()
@@ -21,7 +20,7 @@ func PairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
 	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}
 }
 
-// Add makes s the sum of both, which are of one device; s may be empty.
+// Add adds t to s. Both are of one device; s may be empty.
 func (s *SiteSeries) Add(t *SiteSeries) {
 	if s.Blocks == nil {
 		s.Device, s.Blocks, s.Bytes = t.Device, make([]int64, len(t.Blocks)), make([]snapshot.Bytes, len(t.Bytes))
@@ -32,8 +31,7 @@ func (s *SiteSeries) Add(t *SiteSeries) {
 	}
 }
 
-// Rate is the slope of one of the series' sites, or of several that were added;
-// false where there are too few marks for one.
+// Rate is the slope of one of the series' sites, or of a sum of several; false if there are too few marks.
 func (s *Series) Rate(site *SiteSeries) (Rate, bool) {
 	if site.Blocks == nil {
 		return Rate{}, false

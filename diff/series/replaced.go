@@ -7,12 +7,13 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Replaced reports whether the site has held the same number of blocks ever since it
-// held any, at two marks or more; or, after the first part of its time, never more than
-// at the mark before, at so many that chance does not do that.
+// Replaced reports whether larger blocks replace the site's blocks. Their number has been constant since the first
+// ones, over at least two marks; or it never rises after the first part of the site's time, over so many marks that
+// chance is unlikely.
 func (h *History) Replaced() bool { return h.Whole.replaced() }
 
-// Regrows reports whether blocks are replaced by larger ones, which at some marks by the clock lie beside them.
+// Regrows is Replaced that, by the clock, also accepts marks at which the old block and the larger one exist
+// together.
 func (h *History) Regrows() bool {
 	p := h.Whole
 	if h.Unit == Second {
@@ -32,8 +33,8 @@ func (p Points) replaced() bool {
 	return len(held) > 1 && slices.Min(held) == slices.Max(held) || len(later) >= Testable && falls && later[len(later)-1] > 0
 }
 
-// Lasting is of each value what is left of it at the next two marks: those by the clock lie
-// anywhere, and between the making of a larger block and the end of the one before both are there.
+// Lasting returns, for each value, the least of it and the next two. Marks by the clock lie anywhere. Between the
+// allocation of a larger block and the release of the old one, both exist.
 func Lasting(y []float64) []float64 {
 	out := make([]float64, len(y))
 	for i := range y {
@@ -42,7 +43,7 @@ func Lasting(y []float64) []float64 {
 	return out
 }
 
-// reached is of each value the most that it and the next two marks have: there a larger block lies beside the one before.
+// reached returns, for each value, the largest of it and the next two: the larger block together with the old one.
 func reached(y []float64) []float64 {
 	out := make([]float64, len(y))
 	for i := range y {
@@ -54,7 +55,7 @@ func reached(y []float64) []float64 {
 // RoseBefore reports whether the site rose beyond chance up to the last mark but one, and is lower at the last.
 func (h *History) RoseBefore() bool {
 	before := len(h.Whole.X) - 1
-	from, n := WarmUp(before), before-stays+1 // without the last ones, which no two later marks correct
+	from, n := WarmUp(before), before-stays+1 // without the last ones, which have no two later marks to correct them
 	if n-from < Testable {
 		return false
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Rises are the places on the axis at which a site grew for good: those of counters
-// that never fall, or the births of its blocks if all of them stayed.
+// Rises are the places on the axis at which a site grew permanently: the rises of a series that never falls, or the
+// births of its blocks if none was freed.
 type Rises struct {
 	At       []float64 // ascending, each once
-	from, to float64   // what was looked at, with warm-up
+	from, to float64   // the whole axis, with warm-up
 	warm     float64   // the end of warm-up
-	blur     float64   // by how much a rise may be later than seen
-	Wait     float64   // the least distance of two that can be told apart
+	blur     float64   // how much later than observed a rise may be
+	Wait     float64   // the smallest distance at which two rises can be told apart
 	Unit     Unit
-	minor    int // of them, those of less than a thousandth of the largest, where sizes are known
+	minor    int // how many of At are less than minorShare of the largest, if sizes are known
 }
 
-// String is "12 times", or of a recorder that looks seldom, which sees what rises between two
-// looks as one, "in 12 stretches of 40 steps".
+// String is "12 times". For a recorder that watches few steps, and sees all rises between two of them as one, it is
+// "in 12 stretches of 40 steps".
 func (r *Rises) String() string {
 	switch n := len(r.At); {
 	case n == 1:
@@ -33,7 +33,7 @@ func (r *Rises) String() string {
 	}
 }
 
-// RisesOf is nil where neither tells.
+// RisesOf returns the rises of a site; nil if neither its series nor its births show them.
 func RisesOf(h *History, row *Row, births bool) *Rises {
 	w := &h.Whole
 	if h.Unit == Place {
@@ -51,7 +51,7 @@ func RisesOf(h *History, row *Row, births bool) *Rises {
 		for i := 1; i < len(w.X); i++ {
 			largest = max(largest, w.Bytes[i]-w.Bytes[i-1])
 		}
-		wait := r.Wait // between two marks, of late
+		wait := r.Wait // the longest distance of two marks in the second half
 		for i := 1; i < len(w.X); i++ {
 			switch {
 			case w.Bytes[i] < w.Bytes[i-1]:
@@ -73,13 +73,13 @@ func RisesOf(h *History, row *Row, births bool) *Rises {
 	if gone, _ := h.gone(row, b); !births || len(gone) == 0 || slices.Max(gone) > 0 {
 		return nil
 	}
-	r.warm = min(r.warm, r.from+(r.to-r.from)/warmUpParts) // births are seen step by step
+	r.warm = min(r.warm, r.from+(r.to-r.from)/warmUpParts) // births are known step by step
 	r.born(b)
 	return r
 }
 
-// inSteps are births by step where only their times are known, as of PyTorch's snapshots: each snapshot has a step and a time, and
-// between two of them steps are taken to last alike.
+// inSteps returns births by step if only their times are known, as in PyTorch's snapshots. Each snapshot has a step
+// and a time, and the steps between two snapshots are assumed to last equally long.
 func (h *History) inSteps(b *Births) *Births {
 	x, at := h.Whole.X, make([]float64, len(h.Whole.X))
 	for i, t := range h.Whole.Instants {
@@ -90,28 +90,27 @@ func (h *History) inSteps(b *Births) *Births {
 	}
 	steps := make([]int64, len(b.Times))
 	for i, t := range b.Times {
-		steps[i] = int64(math.Ceil(trend.At(at, x, float64(t)))) - 1 // a block of step 7 is seen behind it
+		steps[i] = int64(math.Ceil(trend.At(at, x, float64(t)))) - 1 // a block of step 7 is seen after it
 	}
 	return &Births{Steps: steps, Unknown: b.Unknown, Latest: b.Latest}
 }
 
-// Steady is that of births, of the rises themselves: where nobody knows when blocks were born, a rise was a birth.
+// Steady is Spread.Steady of the rises. If births are unknown, each rise was a birth.
 func (r *Rises) Steady() bool {
 	return Spread{Distinct: len(r.At), gap: trend.LargestGap(r.At, r.from, r.to)}.Steady()
 }
 
-// born takes births for the moments.
+// born sets the births as the rises.
 func (r *Rises) born(b *Births) {
 	for _, step := range Distinct(b.Steps) {
-		r.At = append(r.At, float64(step)+1) // a block of step 7 is seen behind it
+		r.At = append(r.At, float64(step)+1) // a block of step 7 is seen after it
 	}
 	r.merge(r.blur)
 }
 
-// merge leaves one of the moments in each stretch of so many steps, the last: where a
-// recorder looks more and more rarely, as one does that saves time or space, it sees ever
-// fewer of what comes evenly. Counted in stretches as long as its longest wait, what
-// comes evenly is even.
+// merge keeps only the last rise of each stretch of this length. A recorder that saves time or space watches ever
+// fewer steps, and sees ever fewer of even rises. Counted in stretches as long as its longest pause, even rises stay
+// even.
 func (r *Rises) merge(steps float64) {
 	if steps <= r.Wait {
 		return
@@ -130,7 +129,7 @@ func (r *Rises) merge(steps float64) {
 	r.At = last
 }
 
-// gaps are the distances of the rises.
+// gaps returns the distances between the rises.
 func (r *Rises) gaps() []float64 {
 	gaps := make([]float64, 0, len(r.At))
 	for i := 1; i < len(r.At); i++ {
@@ -139,10 +138,10 @@ func (r *Rises) gaps() []float64 {
 	return gaps
 }
 
-// Idle is how long the last rise is ago, at least.
+// Idle is the least time since the last rise.
 func (r *Rises) Idle() float64 { return max(0, r.to-r.At[len(r.At)-1]-r.blur) }
 
-// Overdue is true for rises at regular distances of which the next should have come.
+// Overdue reports whether the rises are regular and the next one should have come.
 func (r *Rises) Overdue() bool {
 	gaps := r.gaps()
 	if len(gaps) < regularGaps {
@@ -150,13 +149,13 @@ func (r *Rises) Overdue() bool {
 	}
 	longest, shortest := slices.Max(gaps), slices.Min(gaps)
 	if longest == shortest {
-		return r.Idle() >= longest // to the step
+		return r.Idle() >= longest // exactly regular
 	}
 	return longest <= alikeGaps*shortest && r.Idle() > (1+overdue)*longest
 }
 
-// Silence is the chance that rises which go on at random moments leave as long a time
-// without one at the end; it is 1 where as long a time has passed between two of them.
+// Silence is the chance that rises which go on at random moments leave a pause as long at the end; 1 if an earlier
+// pause was as long.
 func (r *Rises) Silence() float64 {
 	if len(r.At) < 2 {
 		return 1
@@ -168,20 +167,20 @@ func (r *Rises) Silence() float64 {
 	return trend.Silence(len(r.At)-1, r.places(r.At[0]), int(idle/r.Wait))
 }
 
-// minorShare is what a rise must have of the largest to count where few do: a dictionary of 652 KB, which was full after half a
-// second, gained 32 B two seconds later and was undecided for it.
+// minorShare is the share of the largest rise below which a rise does not count as one of few. A dictionary of 652
+// KB, full after half a second, gained 32 B two seconds later, and was left undecided because of that.
 const minorShare = 1e-3
 
-// MayBeFew is true for two rises or more, too few to tell a rate, whose end chance leaves
-// often enough.
+// MayBeFew reports whether there are two rises or more, but too few to know a rate, and chance alone often leaves
+// such a pause at the end.
 func (r *Rises) MayBeFew() bool {
 	n := len(r.At) - r.minor
 	return n >= 2 && n < Enough && trend.Silence(n, r.places(r.from), int(r.Idle()/r.Wait)) > Unlikely
 }
 
-// Slows is true for rises that come more and more rarely, as in a cache over a finite set
-// of keys: in the second half of the time since the first of them, far fewer than in
-// the first half, and fewer bytes. What goes on at a lower rate is not meant.
+// Slows reports whether the rises become rarer, as in a cache with a finite set of keys: the second half of the time
+// since the first rise has far fewer rises, and fewer bytes, than the first half. A rate that fell once and stays is
+// not meant.
 func (r *Rises) Slows(w *Points) bool {
 	if len(r.At) < 2 || r.SteadyLate() {
 		return false
@@ -189,16 +188,16 @@ func (r *Rises) Slows(w *Points) bool {
 	early := func(rest []float64, since float64, places int) bool {
 		return trend.Fading(rest, since, r.to, places) <= Doubtful
 	}
-	// Of kinds that run out, warm-up tells the most. Of few rises the ratio is as large by
-	// chance up to four times as often as its limit tells.
+	// For kinds that run out, warm-up shows the most. With few rises, chance exceeds the limit of the ratio up to
+	// four times as often as it should.
 	fills := func(rest []float64, since float64, places int) bool {
 		return trend.Filling(rest, since, r.to, places, Doubtful/4, fewer)
 	}
 	return r.rarer(w, max(r.warm, r.At[0]), early) || r.rarer(w, r.At[0], fills)
 }
 
-// rarer is true for rises since a moment of which far fewer come in the second half, and
-// fewer bytes, as chance hardly does, unless their rate fell once and goes on.
+// rarer reports whether, of the rises since a moment, far fewer come in the second half, with fewer bytes, beyond
+// chance. A rate that fell once and then stays does not count.
 func (r *Rises) rarer(w *Points, since float64, beyondChance func(rest []float64, since float64, places int) bool) bool {
 	half := (since + r.to) / 2
 	if float64(r.between(half, r.to)) >= fewer*float64(r.between(since, half)) || !addsLess(w, half) {
@@ -212,11 +211,10 @@ func (r *Rises) rarer(w *Points, since float64, beyondChance func(rest []float64
 	return beyondChance(rest, since, places) && !trend.FellOnce(rest, since, r.to, places, Enough, Doubtful)
 }
 
-// places is how many rises could have been seen since a moment.
+// places is how many rises could have been observed since a moment.
 func (r *Rises) places(since float64) int { return int((r.to - since) / r.Wait) }
 
-// addsLess reports whether behind a moment far fewer bytes came a step than before it, since
-// the first that came.
+// addsLess reports whether far fewer bytes per unit came after a moment than before it, counted from the first rise.
 func addsLess(w *Points, half float64) bool {
 	n := len(w.X) - 1
 	first := slices.IndexFunc(w.Bytes, func(y float64) bool { return y > w.Bytes[0] })
@@ -228,8 +226,7 @@ func addsLess(w *Points, half float64) bool {
 	return late < fewer*early
 }
 
-// between counts the rises from one moment on up to another, which is not counted but
-// At the end.
+// between counts the rises at from or later and before to, or at the end of the axis.
 func (r *Rises) between(from, to float64) int {
 	n := 0
 	for _, x := range r.At {
@@ -240,8 +237,8 @@ func (r *Rises) between(from, to float64) int {
 	return n
 }
 
-// SteadyLate is true for many rises in the second half at regular distances up to the
-// end: they go on, however many more, or larger ones, there were before.
+// SteadyLate reports whether there are many rises in the second half, at regular distances up to the end. They go on,
+// however many more, or larger ones, there were before.
 func (r *Rises) SteadyLate() bool {
 	half := (r.from + r.to) / 2
 	i, _ := slices.BinarySearch(r.At, half)

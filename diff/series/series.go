@@ -7,27 +7,26 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Series are the counts and bytes of every site over the marks of a run.
+// Series holds the block counts and bytes of every site over the marks of a run.
 type Series struct {
 	Marks  []snapshot.Mark
-	Axis   Axis                // where the marks lie
+	Axis   Axis                // the marks' positions
 	Meters [][]snapshot.Meters // [device][mark], devices as in Devices
-	// Devices carry the meters of the last mark.
+	// Devices have the meters of the last mark.
 	Devices []snapshot.Device
 	Sites   []SiteSeries
-	// Aside are the marks of other phases, in their order; what was held at them
-	// is left out.
+	// Aside are the marks of other phases, in order. What was live at them is left out.
 	Aside []snapshot.Mark
 
-	counters *snapshot.Series // of meters alone, beside the marks; nil where there are none
+	counters *snapshot.Series // has meters only, in addition to the marks; nil if there are none
 	index    map[SiteKey]int
 	compared compared
-	// seen tells the marks at which a device was looked at: [device][mark]. It is nil
-	// for counters, which tell of all devices at each.
+	// seen: [device][mark], whether the device was observed at the mark. It is nil for counters, which cover all
+	// devices at each mark.
 	seen [][]bool
-	// instants are the times of the marks, as births have them; 0 where nothing tells.
+	// instants are the times of the marks, on the clock of birth times; 0 if unknown.
 	instants []int64
-	// Without are parts that its histories leave out.
+	// Without names the parts of the judge that its histories leave out.
 	Without Without
 }
 
@@ -38,25 +37,23 @@ type SiteSeries struct {
 	Bytes  []snapshot.Bytes
 
 	key SiteKey
-	// rounding is how much of Bytes nobody asked for; nil where that is nothing, or not
-	// known.
+	// rounding is the part of Bytes that the program did not ask for, at each mark; nil if that is zero or unknown.
 	rounding []snapshot.Bytes
 }
 
-// WarmUp is how many marks, from the first on, are warm-up.
+// WarmUp is the number of marks, from the first, that are warm-up.
 func (s *Series) WarmUp() int { return WarmUp(len(s.Marks)) }
 
-// WarmUp is how many of n marks are warm-up: the first stands before the first step;
-// what comes up to the second, or in a long series in its first tenth, is not yet
-// what goes on.
+// WarmUp is the number of warm-up marks among n. The first mark is before the first step. Growth up to the second
+// mark, or in the first tenth of a long series, does not show how the run goes on.
 func WarmUp(n int) int { return max(1, n/warmUpParts) }
 
-// Site returns the series of a row's site; nil where it has none.
+// Site returns the series of a row's site, or nil.
 func (s *Series) Site(r *Row) *SiteSeries {
 	return s.SiteOf(r.Key)
 }
 
-// SiteOf is the series of a site; nil where it has none.
+// SiteOf returns the series of a site, or nil.
 func (s *Series) SiteOf(key SiteKey) *SiteSeries {
 	if i, ok := s.index[key]; ok {
 		return &s.Sites[i]
@@ -64,10 +61,9 @@ func (s *Series) SiteOf(key SiteKey) *SiteSeries {
 	return nil
 }
 
-// Collect joins a run's counters, or where it has none its snapshots, by site.
-// Sites come ordered by device and stack hash. Only counters of the run's first
-// phase count: what an evaluation between two steps holds is not to be compared
-// with what training does.
+// Collect joins a run's counters, or its snapshots if it has no counters, by site. Sites are ordered by device and
+// stack hash. Only counters of the run's first phase count: what an evaluation between two steps holds cannot be
+// compared with training.
 func Collect(run *snapshot.Run) *Series {
 	s := &Series{index: make(map[SiteKey]int)}
 	if c := run.Series; c != nil && len(c.Sites) == 0 && len(run.Snapshots) > 0 {
@@ -92,8 +88,8 @@ func Collect(run *snapshot.Run) *Series {
 	return s
 }
 
-// Metered are the meters of a device at each step, and the steps, where those were
-// counted; else those of the marks, with their Axis.
+// Metered returns the meters of a device at each step, with the steps, if counters recorded them; else those of the
+// marks, with the X of their Axis.
 func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
 	a := s.Axis
 	points := firstPhase(s.counters)
@@ -114,7 +110,7 @@ func (s *Series) Metered(device int) (x []float64, meters []snapshot.Meters) {
 	return x, meters
 }
 
-// Longer is the series with so many marks more, as far apart as the last two.
+// Longer returns the series with more marks, as far apart as the last two.
 func (s *Series) Longer(marks int) *Series {
 	out := *s
 	out.Marks, out.instants = slices.Clone(s.Marks), slices.Clone(s.instants)
@@ -135,11 +131,10 @@ func (s *Series) Longer(marks int) *Series {
 	return &out
 }
 
-// Counted reports whether counters tell of each step, and not snapshots of some.
+// Counted reports whether the series comes from counters of each step, and not from snapshots of some steps.
 func (s *Series) Counted() bool { return s.seen == nil }
 
-// firstPhase lists the points of the phase that a series begins with; nil for no
-// series.
+// firstPhase lists the points of a series' first phase; nil for no series.
 func firstPhase(c *snapshot.Series) []snapshot.Point {
 	if c == nil {
 		return nil
@@ -193,7 +188,7 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 				blocks, bytes := standsFor(snap, int(row))
 				ss.Blocks[at] += blocks - snap.Blocks.CountOf(int(row))
 				ss.Bytes[at] += bytes - snap.Blocks.Size[row]
-				if site.Stack != snapshot.NoStack { // else all are of one size, and what was asked for may be many things
+				if site.Stack != snapshot.NoStack { // blocks of one size without a stack may be of several kinds, with different roundings
 					ss.round(at, &snap.Blocks, int(row))
 				}
 			}
@@ -202,16 +197,14 @@ func (s *Series) fromSnapshots(snapshots []*snapshot.Snapshot) {
 	s.attribute(snapshots)
 }
 
-// stackSites finds the site of a stack again, of one table of stacks, by the
-// series' device.
+// stackSites caches the site of each stack of one stack table, by the device's index in the series.
 type stackSites struct {
 	stacks *snapshot.Stacks
 	site   [][]int32 // [device][stack], the site + 1
 }
 
-// countStacks counts a snapshot of which every live block has a stack, and returns
-// false for any other. It spares the order and the rows of Sites, of which a long
-// run of large snapshots needs none.
+// countStacks counts a snapshot in which every live block has a stack, and returns false for any other. Long runs of
+// large snapshots save the order and the rows of Sites.
 func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, known *stackSites) bool {
 	b := &snap.Blocks
 	for i, state := range b.State {
@@ -250,8 +243,8 @@ func (s *Series) countStacks(snap *snapshot.Snapshot, at int, devices []int, kno
 	return true
 }
 
-// round adds what a block has more than was asked for. Rows for several blocks have no such rest; a snapshot may have them of one
-// device only.
+// round adds the bytes of a block beyond what the program asked for. Rows that stand for several blocks have no known
+// rest. A snapshot may know the requested sizes of one device only.
 func (s *SiteSeries) round(at int, b *snapshot.Blocks, row int) {
 	rest := b.Size[row] - b.Requested[row]
 	if b.Count != nil && b.Count[row] != 1 || rest <= 0 || b.Requested[row] <= 0 {
@@ -263,10 +256,9 @@ func (s *SiteSeries) round(at int, b *snapshot.Blocks, row int) {
 	s.rounding[at] += rest
 }
 
-// standsFor is for how much a row counts at its mark. Where a recorder looks at some
-// steps only, a block stands for those of the steps that it did not look at. But what
-// the step that has just ended still holds, each step holds for that long, and the
-// mark is behind one of them.
+// standsFor returns the blocks and bytes for which a row counts at its snapshot's mark. A recorder that watches some
+// steps lets one block stand for those of unwatched steps. A block of the step that has just ended counts once: each
+// step may hold such a block until the next step, and the mark is after one step only.
 func standsFor(s *snapshot.Snapshot, row int) (blocks int64, size snapshot.Bytes) {
 	b := &s.Blocks
 	blocks, size = b.CountOf(row), b.Size[row]
@@ -301,7 +293,7 @@ func (s *Series) site(key SiteKey, device int) int {
 	return i
 }
 
-// BeyondTensors is Unrecorded with Python's heap, of which lines may be known from some mark on only.
+// BeyondTensors is Unrecorded plus Python's heap, whose lines may be known only from some mark on.
 func (s *Series) BeyondTensors() (process int, beyond []float64) {
 	process, beyond = s.Unrecorded()
 	for d := range s.Devices {
@@ -314,9 +306,8 @@ func (s *Series) BeyondTensors() (process int, beyond []float64) {
 	return process, beyond
 }
 
-// Unrecorded is at each mark what the process held of its own memory beyond what was
-// recorded in it, and which device the process is; nil where that is not known of each mark
-// after warm-up.
+// Unrecorded returns, for each mark, the process's own memory beyond what was recorded in it, and the index of the
+// process among the devices. rest is nil if that is not known at each mark after warm-up.
 func (s *Series) Unrecorded() (process int, rest []float64) {
 	process = slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	if process < 0 || len(s.Meters[process]) != len(s.Marks) || s.seen != nil && slices.Contains(s.seen[process][s.WarmUp():], false) {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Tide is how far a site came and went as slowly as the marks can show: it turned
-// seldom, and no interval made up most of the way. Zero where it did not so, or where
-// there is a mark of each step.
+// Tide is the range over which a site rose and fell slowly (a common oscillation): it seldom turned, and no interval
+// made most of the way. It is zero for any other site, and if there is a mark of each step.
 type Tide struct{ blocks, Bytes float64 }
 
-// Tide is zero unless the site came and went slowly.
+// Tide returns the site's slow oscillation; zero if it has none.
 func (h *History) Tide() Tide {
 	y := h.All.Bytes
 	if h.EachStep() || !h.Varies() {
@@ -33,8 +32,8 @@ func (h *History) Tide() Tide {
 	return Tide{width(h.All.Blocks), width(y)}
 }
 
-// Rides is true for a site that rose no further than any of the tides is wide: seen at a
-// few moments, it may be another of them.
+// Rides reports whether the site rose no further than one of the tides is wide. Seen at few moments, its growth may
+// be another such oscillation.
 func (h *History) Rides(tides []Tide) bool {
 	n := len(h.Bytes) - 1
 	return slices.ContainsFunc(tides, func(t Tide) bool {

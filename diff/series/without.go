@@ -2,7 +2,7 @@ package series
 
 import "slices"
 
-// What a history goes by. Each part has a name, so that it can be left out to measure what it wins.
+// Facts that a history uses. Each has a name, so that a measurement can leave it out and show what it gains.
 const (
 	onsetClue    = "clue-onset"
 	lastingClue  = "clue-lasting"
@@ -16,7 +16,7 @@ const (
 	driftClue    = "clue-drift"
 )
 
-// Part is a part of the judge with a name.
+// Part is a named part of the judge.
 type Part struct{ Name, About string }
 
 // Without names the parts of the judge that are left out.
@@ -25,7 +25,7 @@ type Without []string
 // Has reports whether a part is left out.
 func (w Without) Has(name string) bool { return slices.Contains(w, name) }
 
-// Parts are what a history goes by.
+// Parts lists what a history uses.
 func Parts() []Part {
 	return []Part{
 		{onsetClue, "a site that was flat is judged from the start of its rise"},
