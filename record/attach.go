@@ -16,30 +16,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// Attachment is how a process that runs already is recorded.
+// Attachment configures how a process that already runs is recorded.
 type Attachment struct {
 	Options
-	// Census is the time between the two looks that tell what grows without any stack; 0 is for none.
+	// Census is the time between the two object counts that show growth without any stack; 0 for no counts.
 	Census time.Duration
-	// Say takes what is known meanwhile, a line each.
+	// Say receives progress messages, one line each.
 	Say func(line string)
 }
 
 const (
-	// answersWithin is how long a process may take to run Python code before a line says that memdiag waits for it.
+	// answersWithin is how long memdiag waits for the process to run Python code before it says that it waits.
 	answersWithin = 5 * time.Second
-	// leavesWithin is how long it may take to be left.
+	// leavesWithin is how long memdiag waits for the agent to leave the process.
 	leavesWithin = 10 * time.Second
-	// attachedEvery is how often an attached process's answers are looked for.
+	// attachedEvery is the time between checks for the agent's answers.
 	attachedEvery = 100 * time.Millisecond
-	// leashName is the file that memdiag has locked for as long as it is attached.
+	// leashName is the file that memdiag keeps locked while it is attached.
 	leashName = "leash"
-	// busyWith is how often a process is asked again that is importing PyTorch, a second apart.
+	// busyWith is how many times a process that is importing PyTorch is asked, one second apart.
 	busyWith = 30
 )
 
-// AttachProcess brings the agent into a Python process that runs and records it, until it ends or the context does. The process
-// then is as it was. An error means that nothing was recorded.
+// AttachProcess loads the agent into a running Python process and records it until the process ends or the context does. The agent then
+// leaves the process. An error means that nothing was recorded.
 func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Process, opts Attachment) (*Outcome, error) {
 	dir, err := filepath.Abs(out.Dir())
 	if err != nil {
@@ -54,7 +54,7 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 	remove := true
 	defer func() {
 		if remove {
-			_ = os.RemoveAll(agent) // of a folder of temporary files
+			_ = os.RemoveAll(agent) // a folder of temporary files
 		}
 	}()
 	if err := a.prepare(out.Rank()); err != nil {
@@ -62,7 +62,7 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 	}
 	defer func() { _ = a.leash.Close() }() // closing twice does no harm
 	if err := a.begin(ctx); err != nil {
-		remove = !errors.Is(err, context.Canceled) // else the process may yet read what it was asked to
+		remove = !errors.Is(err, context.Canceled) // after a cancel the process may still read the agent's files
 		return nil, err
 	}
 	host := watchHost(ctx, process.PID, "", out, nil)
@@ -75,17 +75,17 @@ func AttachProcess(ctx context.Context, out *rundir.Writer, process *inject.Proc
 	return outcome, nil
 }
 
-// attached is a process that the agent is in.
+// attached is a process with the agent in it.
 type attached struct {
 	process    *inject.Process
 	agent, dir string // folders
-	report     string // the agent's
+	report     string // the path of the agent's report
 	opts       Attachment
 	leash      *os.File
-	found      []string // by the censuses
+	found      []string // what the census found
 }
 
-// prepare writes what the agent reads, and gives to the process's user what that has to read and write.
+// prepare writes the files that the agent reads, and makes the process's user their owner.
 func (a *attached) prepare(rank int) (err error) {
 	settings, err := json.Marshal(struct {
 		agentSettings
@@ -113,7 +113,7 @@ func (a *attached) prepare(rank int) (err error) {
 	return errors.Join(filepath.WalkDir(a.agent, give), a.process.Own(a.dir))
 }
 
-// begin waits for the agent to have begun.
+// begin waits until the agent has begun.
 func (a *attached) begin(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		pending, err := a.process.Execute(ctx, filepath.Join(a.agent, "attach.py"), a.agent)
@@ -161,8 +161,8 @@ func (a *attached) started(ctx context.Context) error {
 	}
 }
 
-// follow says what the censuses find, and waits for the process's end or for the context's, after which the agent leaves; it
-// reports whether it has left.
+// follow reports what the census finds and waits for the end of the process or of the context. The agent then leaves; follow reports
+// whether it did.
 func (a *attached) follow(ctx context.Context) (left bool) {
 	told := false
 	for {
@@ -186,9 +186,9 @@ func (a *attached) follow(ctx context.Context) (left bool) {
 	}
 }
 
-// leave lets go of the agent.
+// leave releases the agent and waits until it has left.
 func (a *attached) leave() bool {
-	_ = a.leash.Close() // with it goes the lock
+	_ = a.leash.Close() // closing releases the lock
 	for begun := time.Now(); time.Since(begun) < leavesWithin; time.Sleep(attachedEvery / 2) {
 		if r, err := readReport(a.report); err == nil && r.State == "left" || !a.process.Runs() {
 			return true
@@ -197,7 +197,7 @@ func (a *attached) leave() bool {
 	return false
 }
 
-// census is what has grown from one look at a process's objects to another.
+// census is the growth between two counts of a process's objects.
 type census struct {
 	Seconds    float64 `json:"seconds"`
 	Containers []struct {
@@ -213,10 +213,10 @@ type census struct {
 	} `json:"types"`
 }
 
-// told is how many containers and types are named.
+// told is how many containers and types are named at most.
 const told = 3
 
-// lines say what has grown, a sentence each.
+// lines returns the growth, one sentence per container or type.
 func (c *census) lines() (lines []string) {
 	in := fmt.Sprintf("in %s", time.Duration(c.Seconds*float64(time.Second)).Round(time.Second))
 	for _, g := range c.Containers[:min(told, len(c.Containers))] {
@@ -231,7 +231,7 @@ func (c *census) lines() (lines []string) {
 	return lines
 }
 
-// CommandOf is the command of a process, in its words; empty where that is not known.
+// CommandOf returns the command line of a process as a list; it is empty if the command line is unknown.
 func CommandOf(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil || len(text) == 0 {

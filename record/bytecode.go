@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Python compiles the agent at its first import, which takes longer than all else that the agent does at a program's
-// start. What it compiled stays beside the package in the user's cache, for the next run.
+// Python compiles the agent at its first import, which takes longer than all else that the agent does at a program's start. The
+// compiled files are stored beside the package in the user's cache, for the next run.
 const bytecode = "memdiag/__pycache__"
 
-// sourceTime is the time of each source file of the agent: Python compiles one anew whose time or size has changed.
+// sourceTime is the modification time of each source file of the agent. Python recompiles a file if its time or size has changed.
 var sourceTime = time.Unix(1_000_000_000, 0)
 
 // copyAgent writes source files of the agent below dir.
@@ -31,8 +31,8 @@ func copyAgent(dir string, files fs.FS) error {
 	})
 }
 
-// giveBytecode hands an unpacked agent what Python compiled of it before, and returns the folder in which that is kept;
-// "" where there is none, and Python compiles the agent anew.
+// giveBytecode copies cached bytecode into an unpacked agent and returns the cache's folder. It returns "" if there is no cache; Python
+// then compiles the agent.
 func giveBytecode(agent string) string {
 	cache, err := os.UserCacheDir()
 	if agent == "" || err != nil || !ownedByUs(cache) {
@@ -47,14 +47,14 @@ func giveBytecode(agent string) string {
 	return folder
 }
 
-// keepBytecode keeps what Python has compiled of an unpacked agent.
+// keepBytecode stores in the cache what Python has compiled of an unpacked agent.
 func keepBytecode(agent, cached string) {
 	if cached != "" {
 		copyBytecode(cached, filepath.Join(agent, bytecode))
 	}
 }
 
-// copyBytecode copies what of it is missing or another in a folder; a file that cannot be copied is compiled again.
+// copyBytecode copies the .pyc files that are missing or different in the folder to. Python recompiles a file that cannot be copied.
 func copyBytecode(to, from string) {
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -74,11 +74,11 @@ func copyBytecode(to, from string) {
 		if there, failed := os.ReadFile(path); err != nil || failed == nil && bytes.Equal(there, code) {
 			continue
 		}
-		_ = replaceFile(path, code) // else Python compiles it again
+		_ = replaceFile(path, code) // on failure Python compiles it again
 	}
 }
 
-// replaceFile writes a file beside its place first: others may read or write it meanwhile.
+// replaceFile writes a temporary file and renames it, since others may read or write the file at the same time.
 func replaceFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "*"+partSuffix)
 	if err != nil {
@@ -94,8 +94,8 @@ func replaceFile(path string, text []byte) error {
 	return err
 }
 
-// ownedByUs reports whether a folder, or the nearest one above it that exists, is this user's. Root with another user's
-// home would leave files that the user cannot change, and run what the user put there.
+// ownedByUs reports whether a folder, or its nearest parent that exists, belongs to this user. Root with another user's home would
+// leave files that the user cannot change, and run what the user put there.
 func ownedByUs(folder string) bool {
 	info, err := os.Stat(folder)
 	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(folder) != folder {

@@ -11,16 +11,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// claims are the processes that record, by their numbers, each with when it began. A number is used again.
+// claims are the processes that record, by PID. Each has its start time, since PIDs are used again.
 type claims map[int][]claimed
 
 // claimed is a process that records.
 type claimed struct {
-	started int64 // 0 where the agent did not know
-	steps   bool  // it counts steps
+	started int64 // 0 if the agent did not know it
+	steps   bool  // whether it counts steps
 }
 
-// of is whether the process of that number that began then records, and whether it counts steps.
+// of reports whether the process with this PID and start time records, and whether it counts steps.
 func (c claims) of(pid int, started int64) (steps, records bool) {
 	for _, of := range c[pid] {
 		if of.started == 0 || started == 0 || of.started == started {
@@ -30,24 +30,25 @@ func (c claims) of(pid int, started int64) (steps, records bool) {
 	return steps, records
 }
 
-// claimList are the claims that the run's folder has. A folder that a thousand ranks share has tens of thousands of names, and is listed for
-// each of them: that takes one part in listShare of the time at most, but the first claim is found within firstClaim.
+// claimList holds the claims in the run's folder. A folder shared by a thousand ranks has tens of thousands of names, and each rank
+// lists it. Listing therefore takes at most one part in listShare of the time, but the first claim is found within firstClaim.
 type claimList struct {
 	claims claims
-	any    bool                // there is one, if it cannot be read
-	known  map[string]claimant // that were read; none changes hands
+	any    bool                // whether there is a claim, even one that cannot be read
+	known  map[string]claimant // claims read so far; a claim never changes
 	due    time.Time           // when the folder is listed again
 }
 
 const listShare, firstClaim = 50, 5 * time.Second
 
-// claimant is what a claim tells.
+// claimant is the content of a claim.
 type claimant struct {
 	pid     int
 	started int64
 }
 
-// look lists the folder, if that is due. Who counts steps has taken over from who had ticks, and who has a rank from those without.
+// look lists the folder if that is due. A claim with steps replaces the claim by ticks of the same name, and claims with a rank replace
+// those without.
 func (l *claimList) look(dir string) {
 	begun := time.Now()
 	if begun.Before(l.due) {
@@ -59,7 +60,7 @@ func (l *claimList) look(dir string) {
 	names, ranks := make(map[string]bool), false
 	for _, name := range namesBeginning(dir, claimPrefix) {
 		if strings.Contains(name, "_child") {
-			continue // how it grows is seen from outside, too, as far as its snapshots do not explain it
+			continue // seen from outside, only its memory beyond its snapshots counts
 		}
 		names[name], ranks = true, ranks || rundir.RankOf(name) != snapshot.NoRank
 	}
@@ -82,7 +83,7 @@ func (l *claimList) look(dir string) {
 	l.due = now.Add(l.rest(now.Sub(begun)))
 }
 
-// rest is the time to the next listing, by how long one took.
+// rest is the time until the next listing, given how long the last one took.
 func (l *claimList) rest(took time.Duration) time.Duration {
 	if !l.any {
 		return min(listShare*took, firstClaim) // host snapshots are written until then
@@ -100,12 +101,12 @@ func readClaim(path string) (c claimant, ok bool) {
 		return c, false
 	}
 	if len(fields) > 1 {
-		c.started, _ = strconv.ParseInt(fields[1], 10, 64) // 0 of what is no number
+		c.started, _ = strconv.ParseInt(fields[1], 10, 64) // 0 if it is not a number
 	}
 	return c, true
 }
 
-// claimants are the processes that record, as the claims in a folder say now.
+// claimants returns the processes that record, according to the claims in a folder.
 func claimants(dir string) claims {
 	var l claimList
 	l.look(dir)

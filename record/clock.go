@@ -11,24 +11,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// mostTicks is how many snapshots by the clock are kept where nobody chose the
-// time between them: when there are more, every second one goes and that time
-// doubles.
+// mostTicks is how many snapshots the clock keeps if the user did not choose the interval. With more, every second one is removed and
+// the interval doubles.
 const mostTicks = 32
 
-// clock takes snapshots of a run from outside of the process, at equal distances
-// in time.
+// clock takes snapshots from outside the process at equal intervals.
 type clock struct {
 	out      *rundir.Writer
 	interval time.Duration
-	fixed    bool // all are kept
+	fixed    bool // whether all are kept
 	due      time.Time
 	taken    int
 	paths    []string
 }
 
-// newClock begins with a time between snapshots of chosen, unless that is 0, or of
-// usual, which may double.
+// newClock uses the chosen interval unless it is 0. Otherwise it begins with the usual interval, which may double.
 func newClock(out *rundir.Writer, chosen, usual time.Duration) *clock {
 	if chosen > 0 {
 		return &clock{out: out, interval: chosen, fixed: true}
@@ -36,10 +33,10 @@ func newClock(out *rundir.Writer, chosen, usual time.Duration) *clock {
 	return &clock{out: out, interval: usual}
 }
 
-// isDue reports whether the next snapshot is to be taken.
+// isDue reports whether the next snapshot is due.
 func (c *clock) isDue(now time.Time) bool { return !now.Before(c.due) }
 
-// take writes a snapshot and thins those that are there.
+// take writes a snapshot, and thins the existing ones if there are too many.
 func (c *clock) take(now time.Time, ending string, fill func(io.Writer) error) error {
 	c.taken++
 	path, err := c.out.WriteTick(c.taken, ending, fill)
@@ -70,19 +67,18 @@ func (c *clock) thin() error {
 	return nil
 }
 
-// yield leaves the first and the last, where the disk is full: the two that growth can
-// be known by.
+// yield removes all but the first and the last snapshot when the disk is full: growth needs these two.
 func (c *clock) yield() {
 	for len(c.paths) > 2 {
-		_ = os.Remove(c.paths[1]) // what stays is a snapshot like any other
+		_ = os.Remove(c.paths[1]) // one that cannot be removed stays valid
 		c.paths = slices.Delete(c.paths, 1, 2)
 	}
 }
 
-// drop takes back all that was taken: an agent tells more.
+// drop removes all snapshots that were taken: an agent's snapshots contain more.
 func (c *clock) drop() {
 	for _, p := range c.paths {
-		_ = os.Remove(p) // what stays is a snapshot like any other
+		_ = os.Remove(p) // one that cannot be removed stays valid
 	}
 	c.paths = nil
 }

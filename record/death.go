@@ -9,13 +9,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// kills count how often the kernel has killed a process since memory ran out; -1 where it does not say.
+// kills counts processes that the kernel killed because memory ran out; -1 if the kernel does not report it.
 type kills struct {
-	group, machine int64          // in a control group, and in all
-	limit          snapshot.Bytes // the lowest of that group and those above it; Unknown for none
+	group, machine int64          // in a control group, and on the whole machine
+	limit          snapshot.Bytes // the lowest limit of that group and of its parents; Unknown for none
 }
 
-// killsIn are those in a group, or without one those of the machine alone.
+// killsIn returns the counts of a group and the machine, or of the machine alone if there is no group.
 func killsIn(at groupFolder) kills {
 	k := kills{group: -1, machine: -1, limit: snapshot.Unknown}
 	if at.groupFiles != nil {
@@ -27,25 +27,25 @@ func killsIn(at groupFolder) kills {
 	return k
 }
 
-// deaths counts kills in the control group of a command, which may move itself to another one. Others may be in it, too: a kill is
-// the command's if one of its processes has ended soon after.
+// deaths counts kills in the control group of a command, which may move to another group. Others may be in the group, too. A kill is
+// the command's if one of its processes ends soon after it.
 type deaths struct {
 	group groupFolder
-	first kills // before any that may be the command's
+	first kills // the counts before any kill that may be the command's
 
 	last     kills
 	before   []*followed // the processes at the last look
-	suspects []*followed // those that were there before the counter moved; nil when it has not, of late
+	suspects []*followed // the processes that existed before the counter rose; nil if it has not risen lately
 	until    time.Time   // by when one of them must have ended
-	machine  time.Time   // of first.machine
-	begun    int64       // kills of the machine at the first look
-	victim   *followed   // the largest of the command's that ended after a kill; nil for none
+	machine  time.Time   // when first.machine was read
+	begun    int64       // kills on the machine at the first look
+	victim   *followed   // the command's largest process that ended after a kill; nil for none
 }
 
-// soon is how long the kernel may take to end a process, which gives back what it has.
+// soon is how long the kernel may take to end a process and free its memory.
 const soon = 5 * time.Second
 
-// see takes note of the processes and of the counters at a look.
+// see records the processes and the counters of a look.
 func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
 	if d.before != nil && counted.group > d.last.group && d.last.group >= 0 {
 		d.suspects, d.until = d.before, now.Add(soon)
@@ -53,7 +53,7 @@ func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
 	if d.suspects != nil {
 		for _, p := range d.suspects {
 			gone := !slices.ContainsFunc(processes, func(f *followed) bool { return f.PID == p.PID && f.Started == p.Started })
-			// The kernel kills what has most: a small one beside it has ended by itself.
+			// The kernel kills the largest process: a small one that has gone ended by itself.
 			if gone && 2*held(p) >= held(largest(d.suspects)) && (d.victim == nil || held(p) > held(d.victim)) {
 				d.victim = p
 			}
@@ -62,10 +62,10 @@ func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
 		case d.victim != nil:
 			d.suspects = nil
 		case now.After(d.until):
-			d.suspects, d.first.group = nil, counted.group // it was none of the command's
+			d.suspects, d.first.group = nil, counted.group // the killed process was not the command's
 		}
 	}
-	if now.Sub(d.machine) > soon { // what the machine's counter counts is anyone's: what is old has not ended the command
+	if now.Sub(d.machine) > soon { // the machine's counter includes everyone's kills, and an old one has not ended the command
 		d.machine, d.first.machine = now, d.last.machine
 	}
 	d.last = counted
@@ -74,7 +74,7 @@ func (d *deaths) see(now time.Time, counted kills, processes []*followed) {
 	}
 }
 
-// said is what since says of a command that ended with a code.
+// said returns what since says about a command that ended with this exit code.
 func (d *deaths) said(code int) (said string, kernel bool) {
 	now := killsIn(d.group)
 	if d.victim == nil && len(d.before) == 1 && code != killedCode {
@@ -86,7 +86,7 @@ func (d *deaths) said(code int) (said string, kernel bool) {
 	}
 	said, kernel = d.first.since(now, code, most)
 	if !kernel && now.machine > d.begun {
-		return "", false // it may have been the kernel, some time ago
+		return "", false // the kernel may have killed one earlier
 	}
 	return said, kernel
 }
@@ -98,11 +98,11 @@ func largest(of []*followed) *followed {
 // held is the private memory of a process at its last look.
 func held(f *followed) snapshot.Bytes { return f.Points[0].Anonymous + f.Points[0].Swapped }
 
-// look is where a process is now: memdiag itself, and then its command.
+// look finds the control group of a process: first of memdiag itself, then of its command.
 func (d *deaths) look(proc, groups string, pid int) {
 	if at, _ := groupOf(proc, groups, pid); at.dir != d.group.dir || d.first == (kills{}) {
 		if d.group.groupFiles != nil && (at.groupFiles == nil || at.dir == at.top) {
-			return // it has ended, or is about to: the first version then shows the top
+			return // the process has ended or is ending: cgroup v1 then shows the top group
 		}
 		before := d.first
 		d.group, d.first = at, killsIn(at)
@@ -118,9 +118,9 @@ func (d *deaths) look(proc, groups string, pid int) {
 // killedCode is the exit code of a command that SIGKILL ended.
 const killedCode = 128 + 9
 
-// since says whether the kernel killed a process of the command since memory ran out, or of a command
-// that was killed that it did not; "" where nothing is to be said. most is the process that had most
-// memory, or nil. kernel is whether it was the kernel.
+// since says whether the kernel killed a process of the command because memory ran out, or, if the command was killed, that the kernel
+// did not. It returns "" if there is nothing to say. most is the process with the most memory, or nil. kernel reports whether the
+// kernel killed it.
 func (k kills) since(now kills, code int, most *followed) (said string, kernel bool) {
 	who := ""
 	if most != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// mostExecutable is how large a program may be of which a digest is made: a second's reading.
+// mostExecutable is the size of the largest program that is hashed; reading it takes about a second.
 const mostExecutable = 2 << 30
 
-// executable is a digest of the program that was run, as snapshot.Code has those of files: one function without a name. It is
-// nil of what cannot be read, or was written since it was started.
+// executable is a digest of the program that was run, in the form that snapshot.Code has for files: one function without a name. It is
+// nil if the program cannot be read or was modified after it started.
 func executable(path string, started time.Time) map[string]string {
 	f, err := os.Open(path)
 	if err != nil {

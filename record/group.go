@@ -11,11 +11,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// groupFiles name the figures of a memory control group, of which there are two versions.
+// groupFiles names the files and keys of a memory control group. There are two versions.
 type groupFiles struct {
 	current, peak, limit                string
 	anonymous, file, shared             string // keys of memory.stat
-	events, reached, eventsKill, killed string // files and keys in them; a key of "" is the file's only number
+	events, reached, eventsKill, killed string // files and the keys in them; with key "" the file is a single number
 }
 
 var (
@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// group reads the memory control group of a process. All is Unknown where there is none.
+// group reads the memory control group of a process. All fields are Unknown if there is none.
 func group(proc, groups string, pid int, ours func(pid int) bool) snapshot.Group {
 	if at, ok := groupOf(proc, groups, pid); ok {
 		if g, ok := at.read(ours); ok {
@@ -61,7 +61,7 @@ func groupOf(proc, groups string, pid int) (groupFolder, bool) {
 		} else if fields[0] != "0" {
 			continue
 		}
-		for _, dir := range []string{filepath.Join(top, path.Clean("/"+fields[2])), top} { // in a container its own is the top
+		for _, dir := range []string{filepath.Join(top, path.Clean("/"+fields[2])), top} { // in a container the process's own group is the top
 			at := groupFolder{files, dir, top}
 			if at.number(files.current, "") >= 0 {
 				return at, true
@@ -71,7 +71,7 @@ func groupOf(proc, groups string, pid int) (groupFolder, bool) {
 	return groupFolder{}, false
 }
 
-// number reads the number in a file, or at a key in it; Unknown if there is none.
+// number reads the number in a file, or at a key in it. It is Unknown if there is none.
 func (n *groupFolder) number(file, key string) snapshot.Bytes {
 	file = filepath.Join(n.dir, file)
 	if key != "" {
@@ -86,15 +86,15 @@ func (n *groupFolder) number(file, key string) snapshot.Bytes {
 	return snapshot.Unknown
 }
 
-// ownLimit is what the group may have; Unknown for no limit.
+// ownLimit is the group's own memory limit; Unknown for none.
 func (n *groupFolder) ownLimit() snapshot.Bytes {
 	if limit := n.number(n.limit, ""); limit <= math.MaxInt64/2 {
 		return limit
 	}
-	return snapshot.Unknown // the first version has the largest number for none
+	return snapshot.Unknown // version 1 uses the largest number for no limit
 }
 
-// least is the lowest limit of the group and those above it; Unknown for none.
+// least is the lowest limit of the group and of its parents; Unknown for none.
 func (n groupFolder) least() snapshot.Bytes {
 	least := n.ownLimit()
 	for n.dir != n.top && len(n.dir) > len(n.top) {
@@ -106,7 +106,7 @@ func (n groupFolder) least() snapshot.Bytes {
 	return least
 }
 
-// read is not ok of a group that is gone.
+// read reads the group's figures. ok is false if the group no longer exists.
 func (n *groupFolder) read(ours func(pid int) bool) (g snapshot.Group, ok bool) {
 	if g.Current = n.number(n.current, ""); g.Current < 0 {
 		return g, false
@@ -123,8 +123,8 @@ func (n *groupFolder) read(ours func(pid int) bool) (g snapshot.Group, ok bool) 
 	return g, true
 }
 
-// kernel is what the kernel has for the group and cannot take back. Unknown where it does not tell the two apart, as of the first
-// version: entries of folders that were read it has until it needs the memory.
+// kernel is the kernel memory of the group that cannot be reclaimed. It is Unknown with version 1, which does not separate the two:
+// cached directory entries stay until the kernel needs their memory.
 func (n *groupFolder) kernel() snapshot.Bytes {
 	all, again := n.number("memory.stat", "kernel"), n.number("memory.stat", "slab_reclaimable")
 	if all < 0 || again < 0 {
@@ -133,5 +133,5 @@ func (n *groupFolder) kernel() snapshot.Bytes {
 	return max(0, all-again) + max(0, n.number("memory.stat", "sock"))
 }
 
-// mostOthers is how many processes of others are counted in a group.
+// mostOthers is how many processes that are not the command's are counted in a group at most.
 const mostOthers = 16

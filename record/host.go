@@ -22,8 +22,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// HostName is the file of a run, or of a rank of it, that holds the host's figures of the
-// whole process tree: comma-separated, a line a moment.
+// HostName is the file of a run, or of one rank, with the host's figures for the whole process tree: CSV, one line per look.
 func HostName(rank int) string {
 	if rank == snapshot.NoRank {
 		return "host.csv"
@@ -32,56 +31,54 @@ func HostName(rank int) string {
 }
 
 const (
-	// hostEvery is the time between looks, once there were so many that a shorter one, of which
-	// the first are, makes no difference.
+	// hostFirst is the least time between lines of the host's figures. The time grows with the run's age, of which it is a 32nd
+	// (hostFirstLooks), up to hostEvery.
 	hostEvery, hostFirst, hostFirstLooks = time.Second, 250 * time.Millisecond, 32
-	// sumsFirst and sumsEvery are the same for what the kernel adds up page by page: often at first and once a process has
-	// begun, since a fork shares most then.
+	// sumsFirst and sumsEvery are the same for the figures that the kernel adds up page by page. They are read often at first, and when
+	// a process has begun: a fork shares most of its memory then.
 	sumsFirst, sumsEvery = time.Second, 10 * time.Second
-	// hostShare is the part of the time that looks may take, of one processor, and sumsShare that of what the kernel adds up beside
-	// them. hostAllowance is what looks may take at once, as the first ones do, once there was time enough for it. Of fewer processes
-	// than many a look is never longer in coming than twice its time.
+	// hostShare is the share of one processor that looks may take; sumsShare is the share for the figures that the kernel adds up.
+	// hostAllowance is how much time looks may take in advance, as the first ones do. With fewer processes than many, the cost of looks
+	// delays the next by at most twice hostEvery.
 	hostShare, sumsShare, hostAllowance, many = 0.008, 0.002, time.Second, 64
-	// hostSnapshotEvery is the time between the first snapshots of a process that no
-	// agent looks into.
+	// hostSnapshotEvery is the time between the first snapshots of a process without an agent.
 	hostSnapshotEvery = 250 * time.Millisecond
 )
 
-// procFolder and groupsFolder are where the kernel tells of processes and of their control groups.
+// procFolder and groupsFolder are where Linux lists processes and control groups.
 const procFolder, groupsFolder = "/proc", "/sys/fs/cgroup"
 
-// host samples a process tree until it is stopped: its totals and the memory of each process
-// into files, and, as long as no agent records, snapshots.
+// host samples a process tree until it is stopped. It writes the totals and the memory of each process into files, and snapshots until
+// an agent records.
 type host struct {
 	tree      *tree
 	roles     *roles
 	dir       string
 	rank      int
-	profiled  bool   // the command itself is recorded by its profiles
-	snapshots *clock // nil where none are wanted
+	profiled  bool   // whether the command is recorded through its profiles
+	snapshots *clock // nil if no snapshots are wanted
 	began     time.Time
-	lines     time.Time     // when the next are due
-	rest      time.Time     // until when there are no looks, or they would take too much
-	credit    time.Duration // that looks may take now
-	paid      time.Time     // when the last one was
+	lines     time.Time     // when the next lines are due
+	rest      time.Time     // no looks before this time, to limit their cost
+	credit    time.Duration // time that looks may take now
+	paid      time.Time     // when credit was last updated
 	sumsDue   time.Time
-	sumsRead  time.Time     // when their reading began last
-	sumsRest  time.Time     // until when they may not be read, or their cost would be too much
-	sums      chan pageSums // while they are read
-	every     time.Duration // the least time between lines, which doubles with their number
+	sumsRead  time.Time     // when the last reading of the sums began
+	sumsRest  time.Time     // no sums before this time, to limit their cost
+	sums      chan pageSums // result of the reading in progress; nil for none
+	every     time.Duration // least time between lines; doubles as lines accumulate
 	points    int
 	claims    claimList
 	deaths    deaths
 	shared    sharedFiles
-	slow      time.Duration // the longest time between lines that looks made necessary
+	slow      time.Duration // the longest delay that the cost of looks has caused
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	failed error
 }
 
-// watchHost begins to sample the tree below a process. The snapshots' clock is nil
-// where there are none to be.
+// watchHost begins to sample the tree below a process. snapshots is nil if no snapshots are wanted.
 func watchHost(ctx context.Context, pid int, agent string, out *rundir.Writer, snapshots *clock) *host {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	dir, err := filepath.Abs(out.Dir())
@@ -102,17 +99,17 @@ func watchHost(ctx context.Context, pid int, agent string, out *rundir.Writer, s
 	return h
 }
 
-// hidesProcesses reports whether this system would tell of processes, in /proc, and does not.
+// hidesProcesses reports whether this system has /proc but hides processes in it.
 func hidesProcesses() bool {
 	_, ok := readStat(os.Getpid())
 	return runtime.GOOS == "linux" && !ok
 }
 
-// stop returns notes on what was not sampled.
+// stop ends the sampling and returns notes on what was not sampled.
 func (h *host) stop() (notes []string) {
 	h.cancel()
 	h.done.Wait()
-	h.claims.due = time.Time{} // no later listing finds a claim
+	h.claims.due = time.Time{} // list now: this is the last chance to find a claim
 	h.giveWay()
 	if h.failed != nil && h.deaths.before == nil {
 		notes = append(notes, fmt.Sprintf("the host's figures are incomplete: %v", h.failed))
@@ -138,7 +135,7 @@ func (h *host) sample(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, each.Close()) }()
 	for {
-		// Since it is counted from when we began, no one who sets the clock puts it back.
+		// Counted from the start, so that a change of the system clock has no effect.
 		now := h.began.Add(time.Since(h.began))
 		if err := h.look(ctx, now, all, each); err != nil {
 			h.makeRoom(ctx)
@@ -159,7 +156,7 @@ func (h *host) sample(ctx context.Context) (err error) {
 	}
 }
 
-// create makes a file of the run that begins with a header.
+// create creates a file of the run and writes its header.
 func (h *host) create(name, header string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(h.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -171,7 +168,7 @@ func (h *host) create(name, header string) (*os.File, error) {
 	return f, nil
 }
 
-// makeRoom is for a full disk: what an agent records tells more, once there is one.
+// makeRoom frees space on a full disk. Once an agent records, the host's snapshots are removed: the agent's contain more.
 func (h *host) makeRoom(ctx context.Context) {
 	if h.snapshots != nil {
 		h.snapshots.yield()
@@ -186,8 +183,8 @@ func (h *host) makeRoom(ctx context.Context) {
 	}
 }
 
-// giveWay takes the snapshots back once an agent takes its own, which tell more. Those of a process beside the run's own are none of
-// the run: where only a child can be recorded, the others are known by these.
+// giveWay removes the host's snapshots once an agent takes its own, which contain more. Claims of child processes do not count: if only
+// a child can be recorded, the host's snapshots are all there is of the other processes.
 func (h *host) giveWay() {
 	if h.snapshots == nil {
 		return
@@ -198,7 +195,7 @@ func (h *host) giveWay() {
 	}
 }
 
-// look does what is due.
+// look does all that is due.
 func (h *host) look(ctx context.Context, now time.Time, all, each io.Writer) error {
 	begun := processorTime()
 	defer func() { h.pay(now, processorTime()-begun) }()
@@ -238,14 +235,14 @@ func (h *host) look(ctx context.Context, now time.Time, all, each io.Writer) err
 	return err
 }
 
-// pageSums are those of processes, and how long they took to read.
+// pageSums are the sums of the processes, and the time that reading them took.
 type pageSums struct {
 	of   map[processID]sums
 	took time.Duration
 }
 
-// sumsOfPages are those that were read since the last look; nil for none. They are read beside the looks: of a process that is
-// busy with its memory the kernel may take seconds.
+// sumsOfPages returns the sums that were read since the last look; nil for none. A goroutine reads them, since the kernel may take
+// seconds for a process that is busy with its memory.
 func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 	if h.sums != nil {
 		select {
@@ -274,7 +271,7 @@ func (h *host) sumsOfPages(tree []process, now time.Time) map[processID]sums {
 	return nil
 }
 
-// pay takes what a look took of the processor's time from the credit. There is none while that is overdrawn.
+// pay subtracts the processor time of a look from the credit. If the credit is negative, there are no looks until it has recovered.
 func (h *host) pay(now time.Time, took time.Duration) {
 	h.credit = min(h.credit+time.Duration(float64(now.Sub(h.paid))*hostShare), hostAllowance) - took
 	h.paid = now
@@ -285,7 +282,7 @@ func (h *host) pay(now time.Time, took time.Duration) {
 	h.rest, h.slow = now.Add(due), max(h.slow, due)
 }
 
-// pace is when the next lines are due: they do not become too many.
+// pace sets when the next lines are due, so that there are not too many.
 func (h *host) pace(now time.Time, points int) {
 	if h.points += points; h.points > mostPoints {
 		h.points, h.every = 0, max(2*h.every, 2*hostEvery)
@@ -293,7 +290,7 @@ func (h *host) pace(now time.Time, points int) {
 	h.lines = now.Add(max(h.every, min(now.Sub(h.began)/hostFirstLooks, hostEvery)))
 }
 
-// whole is the tree as a whole.
+// whole returns the figures of the whole tree.
 func (h *host) whole(tree []process, points []*followed, now time.Time) *snapshot.HostPoint {
 	at := &snapshot.HostPoint{Time: now, Processes: len(tree), PSS: snapshot.Unknown}
 	for _, p := range tree {
@@ -314,7 +311,7 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 			return true
 		}
 		p, ok := readStat(pid)
-		return !ok || p.parent == os.Getpid() // it has ended, or is a helper of ours
+		return !ok || p.parent == os.Getpid() // it has ended, or memdiag started it
 	})
 	found := h.shared.count(tree)
 	at.Segments, at.SegmentBytes, at.Folder = found.n, found.size, found.folder()
@@ -322,8 +319,8 @@ func (h *host) whole(tree []process, points []*followed, now time.Time) *snapsho
 	return at
 }
 
-// hostSnapshot is what processes hold of their own, by program: a row for all
-// memory of a kind, with its pages as blocks. Nil where they have ended.
+// hostSnapshot lists the memory of the processes by program: one row per kind of memory, with its pages as blocks. It is nil if the
+// processes have ended.
 func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	stacks := snapshot.NewStacks()
 	s := &snapshot.Snapshot{
@@ -376,8 +373,8 @@ func hostSnapshot(tree []process, now time.Time) *snapshot.Snapshot {
 	return s
 }
 
-// outliving is outlive, but for those that end behind the command by themselves, as
-// multiprocessing's helpers do.
+// outliving waits up to half a second for processes that end by themselves after the command, such as multiprocessing's helpers. It
+// returns those that remain.
 func outliving(agent string) (pids []int) {
 	for range 20 {
 		if pids = outlive(agent); len(pids) == 0 {

@@ -7,15 +7,16 @@ import (
 	"strconv"
 )
 
-// orphans finds the processes of a command whose parents ended before any look: they have the agent's folder in their
-// environment or, where that was set anew, began after the command in its process group, below a parent that is in another.
+// orphans finds processes of a command whose parent ended before any look. They have the agent's folder in their environment. If the
+// environment was replaced, they are known by the command's process group: they began after the command, and their parent is in another
+// group.
 type orphans struct {
-	agent string          // "" finds none
-	root  process         // the command's own; none of number 0
-	seen  map[string]bool // the numbers of processes at the last look; each is asked once
+	agent string          // "" to find none
+	root  process         // the command itself; pid 0 if unknown
+	seen  map[string]bool // the PIDs at the last look; each process is checked once
 }
 
-// look returns those that have begun since the last look, with others of the command.
+// look returns the PIDs that are new since the last look and belong to the command.
 func (o *orphans) look(proc string) (pids []int) {
 	if o.agent == "" {
 		return nil
@@ -25,14 +26,14 @@ func (o *orphans) look(proc string) (pids []int) {
 	for _, name := range processNames(proc) {
 		o.seen[name] = true
 		if !before[name] && (hasAgent(filepath.Join(proc, name, "environ"), o.agent) || o.inGroup(proc, name)) {
-			pid, _ := strconv.Atoi(name) // it is one
+			pid, _ := strconv.Atoi(name) // it is a number
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// inGroup reports whether a process is one that the command left in its process group.
+// inGroup reports whether a process is an orphan in the command's process group.
 func (o *orphans) inGroup(proc, name string) bool {
 	p, ok := parseStat([]byte(text(filepath.Join(proc, name, "stat"))))
 	if !ok || o.root.pid == 0 || p.group != o.root.group || p.started < o.root.started || p.pid == o.root.pid {
@@ -42,13 +43,13 @@ func (o *orphans) inGroup(proc, name string) bool {
 	return ok && parent.group != p.group
 }
 
-// processNames are the processes of the machine, as /proc names them.
+// processNames lists the PIDs in a folder such as /proc, as text.
 func processNames(proc string) (names []string) {
 	f, err := os.Open(proc)
 	if err != nil {
-		return nil // of another system
+		return nil // this system has no /proc
 	}
-	all, _ := f.Readdirnames(-1) // what was read before an error counts
+	all, _ := f.Readdirnames(-1) // what was read before an error is used
 	_ = f.Close()                // it was only read
 	for _, name := range all {
 		if _, err := strconv.Atoi(name); err == nil {
@@ -58,8 +59,8 @@ func processNames(proc string) (names []string) {
 	return names
 }
 
-// hasAgent reports whether a file, the environment of a process, has an agent's folder in PYTHONPATH, or in the agent's settings if
-// the program has replaced that. A process that has ended, or is another user's, has none.
+// hasAgent reports whether an environment file contains an agent's folder, in PYTHONPATH or, if the program has replaced that, in the
+// agent's settings. It is false for a process that has ended or belongs to another user.
 func hasAgent(environ, agent string) bool {
 	text, err := os.ReadFile(environ)
 	if err != nil {
@@ -71,14 +72,13 @@ func hasAgent(environ, agent string) bool {
 			return false
 		}
 		text = text[at+len(agent):]
-		if len(text) == 0 || text[0] < '0' || text[0] > '9' { // else it is that of another memdiag
+		if len(text) == 0 || text[0] < '0' || text[0] > '9' { // a longer number is another memdiag's folder
 			return true
 		}
 	}
 }
 
-// outlive lists the processes that have the agent's folder in their environment: those
-// that the command has started and left behind.
+// outlive lists the processes that have the agent's folder in their environment: the command has left them running.
 func outlive(agent string) []int {
 	o := orphans{agent: agent}
 	return o.look(procFolder)

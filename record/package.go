@@ -18,15 +18,14 @@ import (
 func PythonPackage() fs.FS {
 	files, err := fs.Sub(agentFiles, "agent/memdiag")
 	if err != nil {
-		panic(err) // the name is no path, which it is
+		panic(err) // impossible: the name is a valid path
 	}
 	return files
 }
 
-// Package unpacks memdiag's Python package, with mark and the plugin for pytest, below
-// dir, which it makes, and returns the folder for PYTHONPATH. The folder is named by
-// what is in it; one that is there is used if it holds just that, and recreated if not.
-// Folders of other versions that nobody uses any more are removed.
+// Package unpacks memdiag's Python package, with mark and the plugin for pytest, below dir, and returns the folder for PYTHONPATH. It
+// creates dir if needed. The folder's name is a hash of its content. An existing folder is used if it has exactly this content, and
+// replaced if not. Folders of other versions that are no longer used are removed.
 func Package(dir string) (string, error) {
 	files := PythonPackage()
 	sum := xxhash.New()
@@ -35,7 +34,7 @@ func Package(dir string) (string, error) {
 			return err
 		}
 		text, err := fs.ReadFile(files, path)
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash takes all
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash never fails
 		return err
 	})
 	if err != nil {
@@ -49,17 +48,17 @@ func Package(dir string) (string, error) {
 		return "", cmp.Or(err, fmt.Errorf("%s: other users may write there, and could have Python run their code", dir))
 	}
 	defer prune(dir, folder, time.Now())
-	defer shareUse(folder)() // nobody removes it before it is known to be used
+	defer shareUse(folder)() // so that nobody removes it before use is recorded
 	if info, err := os.Lstat(folder); err == nil && !ofOthers(info) && sameFiles(filepath.Join(folder, "memdiag"), files) {
 		now := time.Now()
-		_ = os.Chtimes(folder, now, now) // where it may not be written, it is not pruned either
+		_ = os.Chtimes(folder, now, now) // if it cannot be written, it cannot be pruned either
 		return folder, nil
 	}
 	whole, err := os.MkdirTemp(dir, unpackingPrefix)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(whole) }() // which is gone where all went well
+	defer func() { _ = os.RemoveAll(whole) }() // it no longer exists on success
 	if err := copyAgent(filepath.Join(whole, "memdiag"), files); err != nil {
 		return "", err
 	}
@@ -70,24 +69,23 @@ func Package(dir string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(folder); err == nil {
-		// Part of it was lost, or somebody else put it there; what Python compiled in it goes too.
+		// A file in it was lost, or somebody else created it. What Python compiled in it is removed, too.
 		replaced, err := os.MkdirTemp(dir, replacedPrefix)
 		if err != nil {
 			return "", err
 		}
-		defer func() { _ = os.RemoveAll(replaced) }() // of it nothing is needed
+		defer func() { _ = os.RemoveAll(replaced) }() // nothing of it is needed
 		if err := os.Rename(folder, filepath.Join(replaced, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("%s differs from memdiag's own file, and cannot be replaced: %w", folder, err)
 		}
 	}
-	if err := os.Rename(whole, folder); err != nil && !sameFiles(filepath.Join(folder, "memdiag"), files) { // else another process was first
+	if err := os.Rename(whole, folder); err != nil && !sameFiles(filepath.Join(folder, "memdiag"), files) { // otherwise another process was first
 		return "", err
 	}
 	return folder, nil
 }
 
-// sameFiles reports whether a folder, and no link to one, holds these files as they are and,
-// beyond what Python compiles, no others.
+// sameFiles reports whether dir is a real folder, not a link, that contains exactly these files. Python's __pycache__ is allowed.
 func sameFiles(dir string, files fs.FS) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 //go:embed agent/sitecustomize.py agent/attach.py agent/memdiag/*.py agent/memdiag/py.typed
 var agentFiles embed.FS
 
-// agentSettings are what the agent is given, in a variable; the run's folder has one of its
-// own, since JSON has no bytes that are not UTF-8.
+// agentSettings are passed to the agent in an environment variable. The run's folder has its own variable, since JSON cannot hold bytes
+// that are not UTF-8.
 type agentSettings struct {
 	Report     string  `json:"report"` // how the names of its reports begin
-	Rank       int     `json:"rank"`   // of a process that does not know its own
+	Rank       int     `json:"rank"`   // for a process that does not know its own
 	Every      int64   `json:"every"`
 	Seconds    float64 `json:"seconds"`
 	PythonHeap string  `json:"python_heap,omitempty"`
 	Canary     bool    `json:"canary,omitempty"`
 
 	LogTo    []string `json:"log_to,omitempty"`
-	Standing string   `json:"standing"` // the name of WriteStanding's file
+	Standing string   `json:"standing"` // the name of the file that WriteStanding writes
 
 	Intervention *Intervention `json:"intervention,omitempty"`
 	Experiment   bool          `json:"experiment,omitempty"`
 
-	Agent   string  `json:"agent,omitempty"`   // its folder: who looks from outside knows the command's processes by it
+	Agent   string  `json:"agent,omitempty"`   // the agent's folder: memdiag finds the command's processes by it
 	Program string  `json:"program,omitempty"` // memdiag's own, which the Python package calls
 	Begun   float64 `json:"begun"`             // when the command began, in seconds since 1970
 }
@@ -42,10 +42,8 @@ const (
 	pathVariable     = "PYTHONPATH"
 )
 
-// environ is the child's environment: the agent's folder comes first where
-// Python looks for modules. An empty variable is none to Python, while an empty
-// item of it is the current folder. Without an agent the environment stays, but for what
-// another memdiag has in it for its own.
+// environ is the child's environment. The agent's folder comes first in PYTHONPATH. An empty variable means no folders to Python, but
+// an empty item in it means the current folder. Without an agent, only another memdiag's variables are removed.
 func environ(env []string, agent, dir, settings string) []string {
 	path := agent
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
@@ -63,10 +61,9 @@ func environ(env []string, agent, dir, settings string) []string {
 	return append(env, pathVariable+"="+path, folderVariable+"="+dir, settingsVariable+"="+settings)
 }
 
-// placeAgent unpacks the agent among temporary files, or else, where there is no room for them
-// or PYTHONPATH cannot name them, in the run's folder or where most systems have temporary
-// files. The path is absolute: the command may change its folder. Where nothing serves, the
-// error says why not.
+// placeAgent unpacks the agent into the folder of temporary files. If that has no room or its name cannot be in PYTHONPATH, it tries
+// the run's folder, /tmp and /var/tmp. The path is absolute, since the command may change its working folder. If all fail, the first
+// error is returned.
 func placeAgent(run string) (dir string, err error) {
 	for _, in := range []string{os.TempDir(), run, "/tmp", "/var/tmp"} {
 		path, failed := filepath.Abs(in)
@@ -84,7 +81,7 @@ func placeAgent(run string) (dir string, err error) {
 	return "", err
 }
 
-// unpackAgent writes the agent into a new folder in one.
+// unpackAgent writes the agent into a new folder below in.
 func unpackAgent(in string) (dir string, err error) {
 	dir, err = os.MkdirTemp(in, agentPrefix)
 	if err != nil {
@@ -103,33 +100,32 @@ func unpackAgent(in string) (dir string, err error) {
 
 const (
 	agentPrefix = "memdiag-agent-"
-	// leftFor is how old an agent must be to be swept away. A process may have written over its
-	// environment, or be in another container, and only so long ones need their agent then.
+	// leftFor is the least age of an agent that is swept away. Its processes may have overwritten their environment, or run in another
+	// container, where memdiag cannot see that they use it.
 	leftFor = 7 * 24 * time.Hour
 )
 
-// sweep removes agents from a folder of temporary files whose memdiag was killed, unless
-// a process still has them in its environment.
+// sweep removes agents of killed memdiags from a folder of temporary files, unless a process still has them in its environment.
 func sweep(temporary string) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
-		return // of no process it is known
+		return // no process can be checked
 	}
 	for _, name := range namesBeginning(temporary, agentPrefix) {
 		agent := filepath.Join(temporary, name)
 		if info, err := os.Lstat(agent); err == nil && time.Since(info.ModTime()) > leftFor && len(outlive(agent)) == 0 {
-			_ = os.RemoveAll(agent) // another user's stays
+			_ = os.RemoveAll(agent) // another user's cannot be removed
 		}
 	}
 }
 
-// namesBeginning lists the names in a folder that begin so; none where it cannot be read.
-// The folder's own name may hold any character, and so is no pattern for filepath.Glob.
+// namesBeginning lists the names in a folder that begin with prefix; none if it cannot be read. It does not use filepath.Glob, because
+// the folder's own name may contain any character.
 func namesBeginning(dir, prefix string) (names []string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
-	all, _ := f.Readdirnames(-1) // what was read before an error counts
+	all, _ := f.Readdirnames(-1) // what was read before an error is used
 	_ = f.Close()                // it was only read
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }

@@ -24,20 +24,18 @@ const (
 	profileEvery = time.Second
 	// profileTimeout bounds one request.
 	profileTimeout = 10 * time.Second
-	// retryEvery is how often a server that is not there yet is asked.
+	// retryEvery is the time between tries while the server does not answer.
 	retryEvery = 200 * time.Millisecond
-	// goneAfter is how many requests in a row fail where a server has ended.
+	// goneAfter is how many requests in a row must fail before the program is taken to have ended.
 	goneAfter = 3
-	// maxProfile bounds a profile, as it is sent.
+	// maxProfile bounds the size of a profile as it is sent, usually compressed.
 	maxProfile = 64 << 20
 	// profilePath is where Go's net/http/pprof serves the heap's profile.
 	profilePath = "/debug/pprof/heap"
 )
 
-// ProfileURL completes what a user gives as a Go program's address, such as
-// "localhost:6060", to that of its heap profile. Unless the address has a query,
-// the program is asked to collect its garbage first: a profile is of the last
-// collection, which may be long ago.
+// ProfileURL completes the address of a Go program, such as "localhost:6060", to the URL of its heap profile. Unless the address has a
+// query, the program is asked to collect garbage first: a profile shows the state at the last collection, which may be long ago.
 func ProfileURL(address string) (string, error) {
 	if strings.HasPrefix(address, ":") {
 		address = "localhost" + address
@@ -47,7 +45,7 @@ func ProfileURL(address string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%s: not an address such as http://localhost:6060", secret.Text(address)) // what url.Parse says may quote a part
+		return "", fmt.Errorf("%s: not an address such as http://localhost:6060", secret.Text(address)) // the error of url.Parse may quote a secret
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path == "" || path == strings.TrimSuffix(profilePath, "/heap") {
 		u.Path = profilePath
@@ -58,9 +56,8 @@ func ProfileURL(address string) (string, error) {
 	return u.String(), nil
 }
 
-// Attach records the heap profiles that a running program serves at a URL until
-// the context ends or the program does. Nothing of the program is changed. An
-// error means that there was no profile at all.
+// Attach records the heap profiles that a running program serves at a URL, until the context or the program ends. The program is not
+// changed. An error means that there was no profile at all.
 func Attach(ctx context.Context, out *rundir.Writer, address string, interval time.Duration) (*Outcome, error) {
 	p := newProfiler(out, address, interval)
 	p.poll(ctx, true)
@@ -71,7 +68,7 @@ func Attach(ctx context.Context, out *rundir.Writer, address string, interval ti
 	return outcome, nil
 }
 
-// profiler asks a program for its heap profile by the clock.
+// profiler requests a program's heap profile at intervals.
 type profiler struct {
 	url    string
 	shown  string // the URL without its secrets
@@ -110,15 +107,14 @@ func (p *profiler) notes() []string {
 	return nil
 }
 
-// poll takes profiles until the context ends; where the program is not ours, also
-// until it has gone.
+// poll takes profiles until the context ends. If memdiag did not start the program, it also stops when the program has ended.
 func (p *profiler) poll(ctx context.Context, attached bool) {
 	for failures := 0; ; {
 		wait := retryEvery
 		if now := time.Now(); p.clock.isDue(now) {
 			profile, err := p.fetch(ctx)
 			if ctx.Err() != nil {
-				return // its end is not the program's failure
+				return // a cancelled request is not the program's failure
 			}
 			if err == nil {
 				failures = 0
@@ -149,7 +145,7 @@ func (p *profiler) poll(ctx context.Context, attached bool) {
 	}
 }
 
-// fetch returns a profile as it was sent, after reading it.
+// fetch returns a profile as it was sent, after checking that it can be decoded.
 func (p *profiler) fetch(ctx context.Context) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {
@@ -157,7 +153,7 @@ func (p *profiler) fetch(ctx context.Context) ([]byte, error) {
 	}
 	response, err := p.client.Do(request)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		failed.URL = secret.Text(failed.URL) // of the last redirection
+		failed.URL = secret.Text(failed.URL) // the URL may be that of a redirection
 	}
 	if err != nil {
 		return nil, err

@@ -4,5 +4,5 @@ package record
 
 import "time"
 
-// processorTime stands still: there are no looks to measure.
+// processorTime is always 0: this system has no looks to measure.
 func processorTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what memdiag itself has taken so far. On a busy machine the clock runs on without it.
+// processorTime is the processor time that memdiag has used so far. On a busy machine it advances more slowly than the clock.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {

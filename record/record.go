@@ -1,10 +1,7 @@
-// Package record starts somebody else's process and records its memory, without
-// a change to its code, its results, its streams or its exit code.
+// Package record runs a command and records its memory, without changing its code, results, streams or exit code.
 //
-// A Python process gets an agent, which looks at memory from inside and writes
-// snapshots into the folder of the run by itself: they outlive whatever happens
-// to the process or to memdiag. Of every process the host's own figures are
-// taken from outside.
+// A Python process gets an agent, which reads memory from inside and writes snapshots into the run's folder itself, so that they
+// survive a crash of the process or of memdiag. For every process, the host's own figures are read from outside.
 package record
 
 import (
@@ -23,127 +20,123 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// Command is what is run, with the streams that it inherits.
+// Command is the command to run, with the streams that it inherits.
 type Command struct {
 	Args           []string // its name and arguments
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Env            []string // NAME=VALUE, beside the environment of memdiag's own
+	Env            []string // NAME=VALUE, added to memdiag's own environment
 }
 
-// Options are how a command is recorded; the zero value chooses for itself.
+// Options configure how a command is recorded; the zero value has memdiag choose.
 type Options struct {
-	// Every is how many steps lie between snapshots; 0 lets the agent choose, so
-	// that at most 32 are kept and they cost little.
+	// Every is the number of steps between snapshots. With 0 the agent chooses, so that at most 32 are kept and the cost is small.
 	Every int64
-	// Interval is the time between snapshots, instead of steps; 0 is by steps.
+	// Interval is the time between snapshots, instead of steps; 0 counts by steps.
 	Interval time.Duration
-	// Profile is where the command, a Go program, serves its heap profile, which is
-	// then what snapshots are; "" for none. See ProfileURL.
+	// Profile is the address at which the command, a Go program, serves its heap profile. The snapshots are then these profiles. It is
+	// "" for none. See ProfileURL.
 	Profile string
-	// PythonHeap is when Python's own heap is traced: "auto", "on" or "off".
+	// PythonHeap says whether Python's own heap is traced: "auto", "on" or "off".
 	PythonHeap string
-	// LogTo are the trackers of Trackers in whose open run the agent writes memory, and what WriteStanding gives it.
+	// LogTo names experiment trackers, out of Trackers. The agent logs memory, and what WriteStanding passes to it, to the tracker's
+	// open run.
 	LogTo []string
-	// Canary has the agent leak a little on purpose, 512 B each step, to see whether
-	// that would be found.
+	// Canary has the agent leak 512 B per step on purpose, to check that memdiag would find such a leak.
 	Canary bool
-	// Intervention has the agent do one thing differently between steps; nil for none.
+	// Intervention has the agent change one thing between steps; nil for none.
 	Intervention *Intervention
-	// Experiment: the run is compared with others that are recorded alike. Losses on a GPU are read, too, for which the program waits at
-	// each step, and snapshots may cost several times as much.
+	// Experiment says that the run is compared with others that are recorded the same way. Losses on a GPU are then read, too, for
+	// which the program waits at each step, and snapshots may cost several times as much.
 	Experiment bool
-	// Witness is for a program that begins with a call of the function Witness, of which then
-	// another process runs: a signal that the command has got as one of a process group, a
-	// service or a job is not passed on to it a second time.
+	// Witness says that the program calls the function Witness at its start, so that another process can run as a witness. A signal
+	// that the command has already received, as part of a process group, a service or a job, is then not passed on to it a second time.
 	Witness bool
 }
 
-// Intervention is one thing that a program does differently, to see whether that ends a leak.
+// Intervention is one change in a program's behavior that tests whether it ends a leak.
 type Intervention struct {
 	Kind InterventionKind `json:"kind"`
-	Path string           `json:"path"` // of the holder, as a snapshot names it; "" for Collect
-	From float64          `json:"from"` // the step from which on, or the batch of a loader's worker; or the second if the process counts none
-	// Child has it done in the processes that are recorded beside the one of their rank, such as a loader's workers, instead of in that one.
+	Path string           `json:"path"` // the path of the holder, as in a snapshot; "" for Collect
+	From float64          `json:"from"` // the first step, or batch of a loader's worker, at which it is done; in seconds if the process counts none
+	// Child says that it is done in processes recorded beside the one of their rank, such as a loader's workers, instead of in that
+	// one.
 	Child bool `json:"child"`
 }
 
-// InterventionKind is what is done between the steps of a program.
+// InterventionKind is the action between the steps of a program.
 type InterventionKind string
 
 // The interventions.
 const (
-	Collect InterventionKind = "collect" // Python's collector of cycles runs
-	Cap     InterventionKind = "cap"     // a container keeps as many of its newest items as it had at first; a cache is emptied
-	Clear   InterventionKind = "clear"   // a container is emptied
-	Share   InterventionKind = "share"   // a container keeps its length, and the tensors in its older items are exchanged for one like them
-	Cut     InterventionKind = "cut"     // a chain of objects keeps the length that it had at first
-	Detach  InterventionKind = "detach"  // a tensor, or those in a container, let go of their graph
-	Unhook  InterventionKind = "unhook"  // hooks are removed that were not there at first
-	Release InterventionKind = "release" // allocators give back what is free
-	Seed    InterventionKind = "seed"    // each step draws the same random numbers
-	Switch  InterventionKind = "switch"  // parts are off all the time: those of workers, hooks, compile and autocast that the path names, with commas
-	Count   InterventionKind = "count"   // nothing is changed: objects are counted by type
+	Collect InterventionKind = "collect" // run Python's collector of cycles
+	Cap     InterventionKind = "cap"     // cut a container to its newest items, as many as it had at first; empty a cache
+	Clear   InterventionKind = "clear"   // empty a container
+	Share   InterventionKind = "share"   // keep a container's length, but replace the tensors in its older items by one like them
+	Cut     InterventionKind = "cut"     // cut a chain of objects to its length at first
+	Detach  InterventionKind = "detach"  // detach a tensor, or those in a container, from their graph
+	Unhook  InterventionKind = "unhook"  // remove hooks that did not exist at first
+	Release InterventionKind = "release" // have allocators return free memory
+	Seed    InterventionKind = "seed"    // draw the same random numbers in each step
+	Switch  InterventionKind = "switch"  // switch parts off all the time: those of workers, hooks, compile and autocast that the path lists, with commas
+	Count   InterventionKind = "count"   // change nothing, but count objects by type
 )
 
-// TypeGrowth is how many more objects of a type there are.
+// TypeGrowth is how many more objects of a type exist than before.
 type TypeGrowth struct {
 	Type string `json:"type"`
 	More int64  `json:"more"`
 }
 
-// Intervened is what became of an intervention.
+// Intervened is the result of an intervention.
 type Intervened struct {
 	// PID and Rank are the process; Child is as in Intervention.
 	PID   int  `json:"-"`
 	Rank  int  `json:"-"`
 	Child bool `json:"-"`
 
-	Found   bool    `json:"found"`   // the holder was there
-	Since   float64 `json:"since"`   // seconds since 1970 at which it was done first
-	Acts    int64   `json:"acts"`    // times that it was done
-	Changed int64   `json:"changed"` // objects that it removed, detached or collected
-	Failed  string  `json:"failed"`  // why it was given up; "" for nothing
-	Kept    int64   `json:"kept"`    // items, of the fullest container, when it was done first
-	// Grown are the types whose objects became most more from the first count to the last.
+	Found   bool    `json:"found"`   // whether the holder existed
+	Since   float64 `json:"since"`   // when it was first done, in seconds since 1970
+	Acts    int64   `json:"acts"`    // how many times it was done
+	Changed int64   `json:"changed"` // objects that were removed, detached or collected
+	Failed  string  `json:"failed"`  // why it was given up; "" if it was not
+	Kept    int64   `json:"kept"`    // items of the fullest container when it was first done
+	// Grown lists the types whose objects grew most from the first count to the last.
 	Grown []TypeGrowth `json:"grown"`
 }
 
-// Outcome is how a recorded command ended.
+// Outcome is the result of recording a command.
 type Outcome struct {
-	// ExitCode is the command's own; 128 and the number of the signal that ended
-	// it, as shells have it.
+	// ExitCode is the command's own. If a signal ended it, it is 128 plus the signal's number, as in shells.
 	ExitCode int
-	Signal   string // that ended it; "" where it ended by itself
-	// Died says how memory ended it, as far as known, or that it was killed, a clause; "" for neither.
+	Signal   string // the signal that ended the command; "" if it ended by itself
+	// Died is a clause that says how memory ended the command, as far as known, or that it was killed; "" for neither.
 	Died string
-	// Snapshots counts those that are in the folder.
+	// Snapshots counts the snapshots in the folder.
 	Snapshots int
-	// Steps is how many the agent saw; 0 where it saw none. LastStep is that of the last snapshot, likewise.
+	// Steps is how many steps the agent saw; 0 for none. LastStep is the step of the last snapshot, likewise.
 	Steps, LastStep int64
 	// Notes say what was not recorded and why, one sentence each.
 	Notes []string
-	// Found is what censuses found, one sentence each, which has been said meanwhile.
+	// Found is what the census found, one sentence each. These were already passed to Say.
 	Found []string
-	// Unseen is the memory that was not recorded.
+	// Unseen lists memory that was not recorded.
 	Unseen []snapshot.Unseen
-	// Code is the program's own, in all its processes that were recorded.
+	// Code is the program's own code, in all its recorded processes.
 	Code snapshot.Code
-	// Followed is whether there are tables of the command's processes.
+	// Followed reports whether there are tables of the command's processes.
 	Followed bool
-	// Packages are the versions of installed packages that any process of Python's had imported. Nil where a process
-	// did not come to say it that is not beside another.
+	// Packages are the versions of the installed packages that any Python process has imported. It is nil if a process that is no child
+	// of another could not report them.
 	Packages map[string]string
-	// Intervened is of each process in which an intervention was done.
+	// Intervened has an item for each process in which an intervention was done.
 	Intervened []Intervened
 
-	agents bool // there were some, or nobody knows
+	agents bool // whether there were agents, also true if that is unknown
 }
 
-// Run starts the command, records it into out and waits for its end. Signals
-// that reach memdiag are passed on. An error means that the command could not be
-// started; whatever goes wrong with the recording is in the notes. The context
-// is not what ends the command: signals are.
+// Run starts the command, records it into out and waits for its end. Signals that memdiag receives are passed on. An error means that
+// the command could not be started; problems with the recording are in the notes. The end of ctx does not end the command; signals do.
 func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options) (*Outcome, error) {
 	path, err := exec.LookPath(command.Args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -158,7 +151,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	cached := giveBytecode(agent)
 	defer func() {
 		keepBytecode(agent, cached)
-		_ = os.RemoveAll(agent) // of a folder of temporary files
+		_ = os.RemoveAll(agent) // a folder of temporary files
 	}()
 	program, _ := os.Executable() // without it the Python package looks for it on PATH
 	settings, err := json.Marshal(agentSettings{
@@ -168,7 +161,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if err != nil {
 		return nil, err
 	}
-	child := exec.Command(path, command.Args[1:]...) // not of the context, which would kill it
+	child := exec.Command(path, command.Args[1:]...) // not CommandContext, which would kill it
 	child.Args[0] = command.Args[0]
 	child.Stdin, child.Stdout, child.Stderr = command.Stdin, command.Stdout, command.Stderr
 	child.Env = environ(append(os.Environ(), command.Env...), agent, dir, string(settings))
@@ -206,7 +199,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 		outcome.Notes = append(outcome.Notes, profiles.finish()...)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](failed); failed != nil && !ok {
-		outcome.Notes = append(outcome.Notes, failed.Error()) // of copying a stream
+		outcome.Notes = append(outcome.Notes, failed.Error()) // an error in copying a stream
 	} else if ok {
 		outcome.ExitCode = exit.ExitCode()
 	}
@@ -214,7 +207,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if death, kernel := host.deaths.said(outcome.ExitCode); death != "" {
 		outcome.Notes = append(outcome.Notes, death)
 		switch {
-		case kernel && outcome.ExitCode == 0: // its parent does without it
+		case kernel && outcome.ExitCode == 0: // its parent goes on without it
 			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: death})
 		case kernel:
 			outcome.Died = death

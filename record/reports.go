@@ -15,13 +15,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// about is what an agent reports of its process.
+// about is an agent's report on its process.
 type about struct {
 	PID      int               `json:"pid"`
-	Started  int64             `json:"started"` // as the kernel counts; 0 where it does not tell
+	Started  int64             `json:"started"` // in the kernel's units; 0 if unknown
 	State    string            `json:"state"`   // "started", "stopped", "finished", "failed"
-	Raised   string            `json:"raised"`  // the exception that ended it; "" for none
-	Exit     int               `json:"exit"`    // the code that os._exit was given
+	Raised   string            `json:"raised"`  // the exception that ended the process; "" for none
+	Exit     int               `json:"exit"`    // the code passed to os._exit
 	Recorded bool              `json:"recorded"`
 	Steps    int64             `json:"steps"`
 	Rank     *int              `json:"rank"`
@@ -29,15 +29,14 @@ type about struct {
 	Unseen   []snapshot.Unseen `json:"unseen"`
 	Torch    string            `json:"torch"`
 	Code     *snapshot.Code    `json:"code"`
-	Child    bool              `json:"child"` // others are recorded before it
+	Child    bool              `json:"child"` // whether it is recorded beside the process of its rank
 
 	Intervention *Intervened       `json:"intervention"`
 	Packages     map[string]string `json:"packages"`
 	Census       *census           `json:"census"`
 }
 
-// reportPrefix is how the names of agents' reports begin: another task that records into
-// the folder has others.
+// reportPrefix begins the names of agents' reports. Tasks of other ranks that record into the same folder have other prefixes.
 func reportPrefix(rank int) string {
 	if rank == snapshot.NoRank {
 		return ".agent_"
@@ -45,8 +44,8 @@ func reportPrefix(rank int) string {
 	return ".agent" + rundir.RankSuffix(rank) + "_"
 }
 
-// collect reads the agents' reports, counts the snapshots, and removes what is
-// of no use any more. Of a task with a rank, what other ranks have is theirs.
+// collect reads the agents' reports, counts the snapshots, and removes files that are no longer needed. If the task has a rank, files
+// of other ranks are left alone.
 func (o *Outcome) collect(dir string, rank int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -89,7 +88,7 @@ func (o *Outcome) collect(dir string, rank int) {
 		}
 	}
 	o.agents = len(agents) > 0
-	o.Steps = max(o.Steps, o.LastStep) // a program that was killed has reported fewer
+	o.Steps = max(o.Steps, o.LastStep) // the report of a killed program has fewer
 	slices.SortFunc(agents, func(a, b about) int { return a.PID - b.PID })
 	several := 0
 	for _, a := range agents {
@@ -97,7 +96,7 @@ func (o *Outcome) collect(dir string, rank int) {
 			several++
 		}
 	}
-	alike := make(map[string]int) // how many processes say a note
+	alike := make(map[string]int) // how many processes have the same note
 	for _, a := range agents {
 		for _, n := range a.Notes {
 			alike[n]++
@@ -151,13 +150,13 @@ func (o *Outcome) collect(dir string, rank int) {
 	}
 }
 
-// outOfMemory reports whether an exception, as an agent names it, says that there was no memory.
+// outOfMemory reports whether an exception, as named by an agent, says that memory ran out.
 func outOfMemory(raised string) bool {
 	return raised == "MemoryError" || raised == "OutOfMemoryError" || strings.HasSuffix(raised, ": out of memory")
 }
 
-// lost is the end of a process that recorded, if that ended otherwise than its command. A program that counts no steps may
-// be a server, which whoever started it kills when it has done its work.
+// lost is the end of a recorded process if it failed though its command did not. A program that counts no steps may be a server, which
+// is killed when it has done its work.
 func (a *about) lost(steps bool) []snapshot.Unseen {
 	switch {
 	case a.Raised != "":
@@ -170,10 +169,10 @@ func (a *about) lost(steps bool) []snapshot.Unseen {
 	return nil
 }
 
-// mostAlike is how many processes are named that say the same; a command may fork hundreds.
+// mostAlike is the most processes with the same note that are listed one by one; a command may fork hundreds.
 const mostAlike = 8
 
-// says is a note of an agent, with the process where there were several.
+// says returns a note of an agent. If there are several processes, it names the process.
 func (a *about) says(note string, several bool) string {
 	switch {
 	case !several:

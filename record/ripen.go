@@ -6,13 +6,14 @@ import (
 )
 
 const (
-	// ripe is for how long a process of a kind that lives shortly is read again, mostRipening how many are, and ripening the time
-	// between.
+	// ripe is how long a new process of a short-lived kind is read again. ripening is the time between reads, and mostRipening the
+	// number of processes that are read so.
 	ripe, ripening, mostRipening = 250 * time.Millisecond, 20 * time.Millisecond, 8
 )
 
-// ripen reads processes again that were first seen now, while they live, if others of their parent's ended so soon that they were
-// seen but once. A look comes at any moment of so short a life; what a process had at most tells it from the one before.
+// ripen repeatedly reads processes that are new in this look, if other children of their parent lived so briefly that they were seen
+// only once. A look can fall anywhere in such a short life, so its figure alone says little. The maximum can be compared with that of
+// the earlier processes.
 func (t *tree) ripen(ctx context.Context, points []*followed, now time.Time) {
 	var young []*followed
 	for _, f := range points {

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// roles tell what a person would call the processes of a command: by what an agent in them
-// says, by the name that they gave themselves, by their rank, else by program and script.
+// roles finds readable names for the processes of a command: from their agent's report, the name that they gave themselves, their rank,
+// or else program and script.
 type roles struct {
-	reports string // the path of agents' reports, before their process's number
+	reports string // the path of an agent's report up to the PID
 }
 
-// trackers are what multiprocessing and joblib run to clean up after their workers.
+// trackers are the processes that multiprocessing and joblib run to clean up after their workers.
 var trackers = regexp.MustCompile(`(multiprocessing|loky\.backend)\.resource_tracker`)
 
-// loaderThread is the name that PyTorch gives to a loader's worker.
+// loaderThread is the name that PyTorch gives to a loader worker.
 const loaderThread = "pt_data_worker"
 
-// of is the role of a process. What does not let itself be read leaves its program's name.
+// of is the role of a process. If the process cannot be read, it is the program's name.
 func (r *roles) of(t *tree, f *followed, p process) string {
 	said, rankSaid := readRole(r.reports+strconv.Itoa(f.agent)+".json", f.first)
 	environment, _ := os.ReadFile(procFile(p.pid, "environ"))
@@ -54,13 +54,13 @@ func (r *roles) of(t *tree, f *followed, p process) string {
 	return said
 }
 
-// checkpoint is a file's name as training programs give it to what they write to go on from.
+// checkpoint matches the file names that training programs use for checkpoints.
 var checkpoint = regexp.MustCompile(`(?i)(^|[_.-])(checkpoint|ckpt)|\.(pt|pth|ckpt|safetensors|distcp)(\.tmp)?$`)
 
-// mostOpen bounds the descriptors that are looked at of a process.
+// mostOpen bounds how many descriptors of a process are checked.
 const mostOpen = 256
 
-// writesCheckpoint reports whether a process has a checkpoint open for writing, which it has not from its parent.
+// writesCheckpoint reports whether a process has a checkpoint open for writing that its parent does not have open.
 func writesCheckpoint(proc string, pid, parent int) bool {
 	written := checkpointsOf(proc, pid)
 	if len(written) == 0 {
@@ -70,14 +70,14 @@ func writesCheckpoint(proc string, pid, parent int) bool {
 	return slices.ContainsFunc(written, func(file string) bool { return !slices.Contains(inherited, file) })
 }
 
-// checkpointsOf are the checkpoints that a process has open for writing.
+// checkpointsOf lists the checkpoints that a process has open for writing.
 func checkpointsOf(proc string, pid int) (files []string) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	f, err := os.Open(filepath.Join(dir, "fd"))
 	if err != nil {
 		return nil // it has ended, or is another user's
 	}
-	names, _ := f.Readdirnames(mostOpen) // what was read before an error counts
+	names, _ := f.Readdirnames(mostOpen) // what was read before an error is used
 	_ = f.Close()
 	for _, name := range names {
 		to, err := os.Readlink(filepath.Join(dir, "fd", name))
@@ -95,7 +95,7 @@ func checkpointsOf(proc string, pid int) (files []string) {
 	return files
 }
 
-// byPID is the process of that number that is there; nil for none.
+// byPID is the known process with this PID, the newest one; nil for none.
 func (t *tree) byPID(pid int) *followed {
 	var found *followed
 	for id, f := range t.known {
@@ -106,8 +106,8 @@ func (t *tree) byPID(pid int) *followed {
 	return found
 }
 
-// readRole is what an agent says of the role of its process, which was first seen at a time, and of its rank, which the
-// program may have set by itself, as Ray does; "" for nothing. What is older is of a process that had its number before.
+// readRole is the role of a process according to its agent, and its rank, which the program may have set itself, as Ray does; "" for
+// unknown. seen is when the process was first seen: an older report is of an earlier process with the same PID.
 func readRole(report string, seen time.Time) (role, rank string) {
 	info, err := os.Lstat(report)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || info.ModTime().Before(seen.Add(-3*time.Second)) {
@@ -121,14 +121,14 @@ func readRole(report string, seen time.Time) (role, rank string) {
 		Role string `json:"role"`
 		Rank *int   `json:"rank"`
 	}
-	_ = json.Unmarshal(text, &said) // there is neither then
+	_ = json.Unmarshal(text, &said) // on an error both stay empty
 	if said.Rank != nil && *said.Rank >= 0 {
 		rank = strconv.Itoa(*said.Rank)
 	}
 	return said.Role, rank
 }
 
-// rankIn is the rank in an environment, as torchrun sets it; "" for none.
+// rankIn is the rank in an environment, as set by torchrun; "" for none.
 func rankIn(environment []byte) string {
 	for variable := range bytes.SplitSeq(environment, []byte{0}) {
 		if rank, ok := bytes.CutPrefix(variable, []byte("RANK=")); ok {
@@ -145,8 +145,8 @@ func sameCommand(line []byte, pid int) bool {
 	return err == nil && bytes.Equal(line, other)
 }
 
-// roleOf is the role by a command line, of a program of that name. A process that was forked
-// and runs no program of its own has its parent's line.
+// roleOf is the role according to a command line and the program's name. A process that was forked and runs no other program has its
+// parent's command line.
 func roleOf(line []byte, name string, forked bool) string {
 	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 	program := path.Base(words[0])
@@ -154,7 +154,7 @@ func roleOf(line []byte, name string, forked bool) string {
 	case name == loaderThread:
 		return "loader worker"
 	case words[0] == "":
-		return name // of the kernel, or it is ending
+		return name // a kernel thread, or a process that is ending
 	case len(words) == 1 && (strings.ContainsAny(words[0], " :") || strings.TrimRight(string(line), "\x00") != string(line) && bytes.HasSuffix(line, []byte{0, 0})):
 		return title(words[0])
 	case slices.Contains(words, "--multiprocessing-fork"):
@@ -170,7 +170,7 @@ func roleOf(line []byte, name string, forked bool) string {
 	return role
 }
 
-// title is the role by a name that a process gave itself: "ray::Trainer.step()" is of a Trainer.
+// title is the role for a name that a process gave itself: "ray::Trainer.step()" becomes "ray::Trainer".
 func title(text string) string {
 	if actor, ok := strings.CutPrefix(text, "ray::"); ok {
 		end := strings.IndexAny(actor, ".( ")

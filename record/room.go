@@ -12,9 +12,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// room is how much more memory a process may take, as the agent's _room.py has it: what
-// the machine has left, and each control group that the process is in. It is Unknown
-// where the system does not tell.
+// room is how much more memory a process may take: the least of what the machine has left and what each of the process's control groups
+// has left. It follows the agent's _room.py. It is Unknown if the system does not report it.
 func room(proc, groups string, pid int) snapshot.Bytes {
 	left := snapshot.Bytes(math.MaxInt64)
 	if kib, ok := entry(filepath.Join(proc, "meminfo"), "MemAvailable:"); ok {
@@ -38,18 +37,18 @@ func room(proc, groups string, pid int) snapshot.Bytes {
 	return max(left, 0)
 }
 
-// Room is how much more memory this process may take; Unknown where the system does not tell.
+// Room is how much more memory this process may take; Unknown if the system does not report it.
 func Room() snapshot.Bytes { return room(procFolder, groupsFolder, os.Getpid()) }
 
-// roomOfGroups is the least that a group and those above it have left. A container may
-// see the whole path and of the groups only its own, as the top.
+// roomOfGroups is the least that a group and its parents have left. A container may see the whole path but only its own group, as the
+// top folder.
 func roomOfGroups(top, group, limit, used, cached string) snapshot.Bytes {
 	left := snapshot.Bytes(math.MaxInt64)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		here := filepath.Join(top, group)
-		if most, err := parse(text(filepath.Join(here, limit))); err == nil { // else it is "max", or not there
+		if most, err := parse(text(filepath.Join(here, limit))); err == nil { // otherwise it is "max" or does not exist
 			now, err := parse(text(filepath.Join(here, used)))
-			dropped, _ := entry(filepath.Join(here, "memory.stat"), cached) // 0 where it is not known
+			dropped, _ := entry(filepath.Join(here, "memory.stat"), cached) // 0 if unknown
 			if err == nil {
 				left = min(left, most-now+dropped)
 			}
@@ -60,7 +59,7 @@ func roomOfGroups(top, group, limit, used, cached string) snapshot.Bytes {
 	}
 }
 
-// entry is the number that a line of a file begins with a key and has.
+// entry is the number after a key at the start of a line in a file.
 func entry(file, key string) (snapshot.Bytes, bool) {
 	for line := range strings.Lines(text(file)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
@@ -76,7 +75,7 @@ func parse(number string) (snapshot.Bytes, error) {
 	return snapshot.Bytes(n), err
 }
 
-// text is a file's; "" where it cannot be read.
+// text is a file's content; "" if it cannot be read.
 func text(file string) string {
 	b, _ := os.ReadFile(file)
 	return string(b)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// RunOf is the folder into which memdiag records a process: one that runs under it, or memdiag itself. It is "" where nothing tells, as of another
-// user's process, and of a command without the agent.
+// RunOf is the folder into which memdiag records a process. The process is one that memdiag runs, or memdiag itself. RunOf is "" if
+// that is unknown, as for another user's process and for a command without the agent.
 func RunOf(pid int) string {
 	if dir := folderOf(pid); dir != "" {
 		return dir

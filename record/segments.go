@@ -6,15 +6,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// segments are files of shared memory that came into being since the command began. n is -1 and size Unknown where they cannot be
-// known.
+// segments are the shared memory files created since the command began. If they cannot be known, n is -1 and size Unknown.
 type segments struct {
 	n    int64
 	size snapshot.Bytes
-	in   map[string]snapshot.Bytes // by folder, of those that have names
+	in   map[string]snapshot.Bytes // sizes by folder, for files that have names
 }
 
-// folder is the deepest one that has two thirds of what the files with names take; "" for none.
+// folder is the deepest folder that holds at least two thirds of the size of the named files; "" for none.
 func (s *segments) folder() string {
 	below, all := make(map[string]snapshot.Bytes), snapshot.Bytes(0)
 	for dir, size := range s.in {
@@ -28,14 +27,14 @@ func (s *segments) folder() string {
 	}
 	deepest := ""
 	for dir, size := range below {
-		if all > 0 && 3*size >= 2*all && len(dir) > len(deepest) { // two that have so much lie in each other
+		if all > 0 && 3*size >= 2*all && len(dir) > len(deepest) { // two folders with that much contain one another
 			deepest = dir
 		}
 	}
 	return deepest
 }
 
-// writtenBy is what a process has written since it began, to whatever; Unknown where the system does not tell.
+// writtenBy is how many bytes a process has written since it began, to any file; Unknown if the system does not report it.
 func writtenBy(pid int) snapshot.Bytes {
 	if n, ok := entry(procFile(pid, "io"), "wchar:"); ok {
 		return n

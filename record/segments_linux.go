@@ -14,15 +14,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// torchSegment is a file of shared memory that PyTorch names for the process that made it.
+// torchSegment matches a shared memory file of PyTorch, whose name has the PID of the process that made it.
 var torchSegment = regexp.MustCompile(`^torch_([0-9]+)_`)
 
-// sharedFiles are those in a folder of shared memory.
+// sharedFiles counts the files in a folder of shared memory.
 type sharedFiles struct {
 	dir     string
 	since   time.Time          // when the command began
-	before  segments           // all that the file system had then
-	without map[processID]used // those that had none open at the last look
+	before  segments           // the use of the whole file system at that time
+	without map[processID]used // processes that had no shared file open at the last look
 	others  outsiders
 }
 
@@ -30,7 +30,7 @@ func watchShared(dir string, since time.Time) sharedFiles {
 	return sharedFiles{dir: dir, since: since, before: inUse(dir)}
 }
 
-// inUse is all that a file system has, of whomever. n is 0 where it does not count its files.
+// inUse is the use of a whole file system, by all users. n is 0 if it does not count its files.
 func inUse(dir string) (all segments) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) == nil {
@@ -39,22 +39,22 @@ func inUse(dir string) (all segments) {
 	return all
 }
 
-// found counts files that came into being since a time, each once.
+// found counts files that were created since a time, each once.
 type found struct {
 	segments
 	since time.Time
 	seen  map[uint64]bool // inodes
-	cut   bool            // there were too many to look at all
+	cut   bool            // whether there were too many files to look at
 }
 
-// file is one with its folder.
+// file is a file with its folder.
 type file struct {
 	fs.FileInfo
 	dir string
 }
 
-// named adds the files in a folder and those below, of this user, but for PyTorch's that are named for a process that lives and
-// is not ours, and those that others have. It reports whether the folder can be read.
+// named adds this user's files in a folder and below. It leaves out PyTorch's files named for a live process that is not ours, and
+// files that outsiders have. It reports whether the folder can be read.
 func (s *found) named(dir string, ours func(pid int) bool, others *outsiders) bool {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -63,13 +63,13 @@ func (s *found) named(dir string, ours func(pid int) bool, others *outsiders) bo
 	_ = f.Close()
 	var news []file
 	looked := 0
-	// With the slash a folder that is a link, as /dev/shm may be, is followed.
+	// The slash makes WalkDir follow a folder that is a link, as /dev/shm may be.
 	_ = filepath.WalkDir(dir+"/", func(path string, e fs.DirEntry, err error) error { // no error of ours
 		if looked++; looked > mostSegments {
 			s.cut = true
 			return fs.SkipAll
 		}
-		// Another user's folder has an error, and no file that is ours.
+		// Another user's folder gives an error, and has none of our files.
 		if err == nil && !e.IsDir() && !othersTensors(e.Name(), ours) {
 			if info, err := e.Info(); err == nil && s.counts(info) {
 				news = append(news, file{info, filepath.Dir(path)})
@@ -85,7 +85,7 @@ func (s *found) named(dir string, ours func(pid int) bool, others *outsiders) bo
 	return true
 }
 
-// othersTensors reports whether a file is one of PyTorch's that is named for a process that lives and is not ours.
+// othersTensors reports whether a file is PyTorch's and named for a live process that is not ours.
 func othersTensors(file string, ours func(pid int) bool) bool {
 	m := torchSegment.FindStringSubmatch(file)
 	if m == nil {
@@ -96,15 +96,15 @@ func othersTensors(file string, ours func(pid int) bool) bool {
 	return err != nil || lives && !ours(pid)
 }
 
-// open adds the files that a process has open and that have no name, or none any more: PyTorch hands tensors
-// over so unless another way is chosen. It reports whether there are any, counted or not.
+// open adds shared memory files that a process has open and that have no name, or no longer have one: PyTorch's default way to pass
+// tensors. It reports whether the process has any shared memory file open, counted or not.
 func (s *found) open(pid int) (any bool) {
 	dir := procFile(pid, "fd")
 	f, err := os.Open(dir)
 	if err != nil {
 		return false // it has ended, or is another user's
 	}
-	names, _ := f.Readdirnames(mostSegments) // what was read before an error counts
+	names, _ := f.Readdirnames(mostSegments) // what was read before an error is used
 	_ = f.Close()
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -120,13 +120,13 @@ func (s *found) open(pid int) (any bool) {
 	return any
 }
 
-// counts reports whether a file is of this user, and new.
+// counts reports whether a file belongs to this user, is new, and was not counted yet.
 func (s *found) counts(info fs.FileInfo) bool {
 	at, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.Mode().IsRegular() && int(at.Uid) == os.Getuid() && !info.ModTime().Before(s.since) && !s.seen[at.Ino]
 }
 
-// add counts a file, unless it does not count.
+// add counts a file, unless it is not to be counted.
 func (s *found) add(info fs.FileInfo) (size snapshot.Bytes, ok bool) {
 	if !s.counts(info) {
 		return 0, false
@@ -139,11 +139,11 @@ func (s *found) add(info fs.FileInfo) (size snapshot.Bytes, ok bool) {
 	return size, true
 }
 
-// mostSegments bounds a look at a folder.
+// mostSegments bounds how many files one look checks in a folder.
 const mostSegments = 10_000
 
-// count counts those of processes, in the folder and by descriptor. If they are too many to look at, all that the file system
-// has gained counts.
+// count counts the files of processes, in the folder and by descriptor. If there are too many to check, the growth of the whole file
+// system is the count.
 func (w *sharedFiles) count(tree []process) segments {
 	in := make(map[int]bool, len(tree))
 	for _, p := range tree {
@@ -169,27 +169,27 @@ func (w *sharedFiles) count(tree []process) segments {
 	return s.segments
 }
 
-// outsiders knows which files of shared memory processes have that are not the command's: of another training of the same
-// user, say. Whoever has a file at first has made it, or is handed it by who did.
+// outsiders knows which shared memory files belong to processes outside the command, such as another training of the same user. The
+// processes that have a file when it is first seen decide: one of them made it, or received it from the one that did.
 type outsiders struct {
-	has  map[uint64]bool // by inode
-	rest time.Time       // until then nobody is asked, or it would cost too much
+	has  map[uint64]bool // whether an outsider had the file, by inode
+	rest time.Time       // nothing is read before this time, to limit the cost
 }
 
-// without returns the files that no outsider has mapped. Those that nobody has looked at yet come with a later call.
+// without returns the files that no outsider has mapped. A file that has not been checked yet is returned by a later call.
 func (o *outsiders) without(files []file, ours func(pid int) bool) (out []file) {
 	inode := func(f file) uint64 { return f.Sys().(*syscall.Stat_t).Ino }
 	begun := processorTime()
 	if time.Now().After(o.rest) && slices.ContainsFunc(files, func(f file) bool { _, known := o.has[inode(f)]; return !known }) {
 		mapped := make(map[uint64]bool)
-		entries, _ := os.ReadDir("/proc") // what was read before an error counts
+		entries, _ := os.ReadDir("/proc") // what was read before an error is used
 		for _, e := range entries {
 			if pid, err := strconv.Atoi(e.Name()); err == nil && !ours(pid) {
 				sharedOf(pid, mapped)
 			}
 		}
 		before := o.has
-		o.has = make(map[uint64]bool, len(files)) // what is gone is forgotten
+		o.has = make(map[uint64]bool, len(files)) // files that no longer exist are forgotten
 		for _, f := range files {
 			has, known := before[inode(f)]
 			o.has[inode(f)] = known && has || !known && mapped[inode(f)]
@@ -204,8 +204,8 @@ func (o *outsiders) without(files []file, ours func(pid int) bool) (out []file) 
 	return out
 }
 
-// sharedOf adds the files of shared memory that a process has mapped. To list what it has mapped takes the kernel long, and few have
-// any shared memory.
+// sharedOf adds the shared memory files that a process has mapped. The kernel takes long to list mappings, and few processes have
+// shared memory, so the status is read first.
 func sharedOf(pid int, to map[uint64]bool) {
 	if text, err := os.ReadFile(procFile(pid, "status")); err != nil {
 		return // it has ended

@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// sharedFiles are not known here.
+// sharedFiles is empty: shared memory files are unknown on this system.
 type sharedFiles struct{}
 
 func watchShared(string, time.Time) sharedFiles { return sharedFiles{} }

@@ -4,12 +4,12 @@ package record
 
 import "os"
 
-// passing has nothing to do where a console tells all its processes.
+// passing does nothing: on this system a console signals all its processes itself.
 type passing struct{}
 
 func passSignals(_ bool) *passing { return &passing{} }
 
-// Witness is of Unix.
+// Witness is false: witnesses exist on Unix only.
 func Witness() bool { return false }
 
 func (p *passing) to(_ *os.Process) {}
@@ -17,8 +17,8 @@ func (p *passing) stop()            {}
 
 func endedBySignal(_ *os.ProcessState, code int) (string, int) { return "", code }
 
-// ofOthers is not known here.
+// ofOthers is false: this system does not show owners.
 func ofOthers(os.FileInfo) bool { return false }
 
-// ours is not known here.
+// ours is true: this system does not show owners.
 func ours(os.FileInfo) bool { return true }

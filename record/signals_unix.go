@@ -13,19 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passing hands signals on to a child, but not those that the child has got by itself. It listens
-// from before the child is started, so that none is lost. To one that is ignored it does not
-// listen: the child would be started with the signal's default, and die of the hang-up that nohup
-// has it ignore.
+// passing passes signals on to a child, except those that the child has received itself. It listens from before the child starts, so
+// that no signal is lost. It does not listen to ignored signals: the child would start with the signal's default action, and a hang-up
+// that nohup ignores would end it.
 type passing struct {
 	signals chan os.Signal
 	witness *witness
 	done    sync.WaitGroup
 }
 
-// sentAtOnce is how long a signal may take to reach all of those that it was sent to: a terminal
-// and kill signal a process group in one call, timeout(1) a process and then its group, and
-// systemd and SLURM one process after the other.
+// sentAtOnce is how long one signal may take to reach all its receivers. A terminal and kill(2) signal a process group in one call,
+// timeout(1) signals a process and then its group, and systemd and SLURM signal the processes one by one.
 const sentAtOnce = 100 * time.Millisecond
 
 func passSignals(witnessed bool) *passing {
@@ -43,7 +41,7 @@ func passSignals(witnessed bool) *passing {
 
 var passed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// to begins to pass them.
+// to starts passing signals to a child.
 func (p *passing) to(child *os.Process) {
 	p.done.Go(func() {
 		for s := range p.signals {
@@ -65,7 +63,7 @@ func (p *passing) to(child *os.Process) {
 	})
 }
 
-// atOnce are the signals that come with the first, each of them once.
+// atOnce returns the signals that arrive together with the first, each once.
 func (p *passing) atOnce(first os.Signal) []os.Signal {
 	all := []os.Signal{first}
 	for end := time.After(sentAtOnce); ; {
@@ -92,8 +90,7 @@ func (p *passing) stop() {
 	}
 }
 
-// endedBySignal names the signal that ended the process, and the exit code that
-// a shell makes of it.
+// endedBySignal returns the name of the signal that ended the process, and the exit code that a shell makes of it.
 func endedBySignal(state *os.ProcessState, code int) (string, int) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return unix.SignalName(status.Signal()), 128 + int(status.Signal())
@@ -101,14 +98,14 @@ func endedBySignal(state *os.ProcessState, code int) (string, int) {
 	return "", code
 }
 
-// ofOthers reports whether a file or folder is neither this user's nor root's, or all may write to it. Of
-// a group it is the umask of many.
+// ofOthers reports whether a file or folder belongs to neither this user nor root, or may be written by everyone. Write permission for
+// the group is allowed, since many umasks give it.
 func ofOthers(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (stat.Uid != uint32(os.Geteuid()) && stat.Uid != 0 || info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o002 != 0) //nolint:gosec // an id fits
 }
 
-// ours reports whether a file or folder is this user's.
+// ours reports whether a file or folder belongs to this user.
 func ours(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == uint32(os.Geteuid()) //nolint:gosec // an id fits

@@ -13,7 +13,7 @@ import (
 // Trackers are the experiment trackers to which the agent can log.
 var Trackers = [...]string{"wandb", "mlflow", "tensorboard"}
 
-// standingName is the file in a run's folder by which the agent knows how the run stands. It goes at the end.
+// standingName is the file in a run's folder from which the agent reads the state of the run. It is removed at the end.
 func standingName(rank int) string {
 	if rank == snapshot.NoRank {
 		return ".standing.json"
@@ -22,16 +22,16 @@ func standingName(rank int) string {
 }
 
 // DropStanding removes what WriteStanding wrote: the agents have ended.
-func DropStanding(dir string, rank int) { _ = os.Remove(filepath.Join(dir, standingName(rank))) } // there may be none
+func DropStanding(dir string, rank int) { _ = os.Remove(filepath.Join(dir, standingName(rank))) } // DropStanding removes the file of WriteStanding, after the agents have ended.
 
-// WriteStanding gives the agents of a run how it stands, as watch.Standing has it, for the trackers of Options.LogTo.
+// WriteStanding passes the state of the run, a watch.Standing, to its agents, which log it to the trackers of Options.LogTo.
 func WriteStanding(dir string, rank int, standing any) error {
 	text, err := json.Marshal(standing)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(dir, standingName(rank))
-	_ = os.Remove(path + partSuffix) // of a memdiag that was killed, or no file of ours
+	_ = os.Remove(path + partSuffix) // left by a killed memdiag, or not our file
 	f, err := os.OpenFile(path+partSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -40,5 +40,5 @@ func WriteStanding(dir string, rank int, standing any) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(path+partSuffix, path) // whole, for who reads it meanwhile
+	return os.Rename(path+partSuffix, path) // renamed, so that readers see it whole
 }

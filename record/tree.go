@@ -15,8 +15,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// ProcessesName is the file of a run, or of a rank of it, that holds the memory of each
-// process: comma-separated, a line a process and moment.
+// ProcessesName is the file of a run, or of one rank, with the memory of each process: CSV, one line per process and look.
 func ProcessesName(rank int) string {
 	if rank == snapshot.NoRank {
 		return "processes.csv"
@@ -25,56 +24,55 @@ func ProcessesName(rank int) string {
 }
 
 const (
-	// mostProcesses is of how many processes the memory is recorded at a moment: of those
-	// that have most.
+	// mostProcesses is how many processes' memory is recorded in a look: the largest ones.
 	mostProcesses = 512
-	// mostPoints is how many lines there are before the time between them doubles.
+	// mostPoints is how many lines are written before the time between them doubles.
 	mostPoints = 20_000
-	// young is how long a process may yet become another: by exec, or by giving itself a name. Its role is found again each time it
-	// is twice as old, and then after so long.
+	// young is how long a process is likely to change its program or its name. Its role is found again when the process is twice as old
+	// as at the last time, later every 10 seconds.
 	young = 10 * time.Second
 )
 
-// tree follows the processes of a command. One that outlives its parent stays in it.
+// tree follows the processes of a command. A process stays in it when its parent ends.
 type tree struct {
 	root    int
 	known   map[processID]*followed
 	orphans orphans
-	written bool // what they write is asked for
-	// brief are the parents of processes that had ended by the second look.
+	written bool // whether to read how much the processes have written
+	// brief are the parents of processes that were seen in one look only.
 	brief map[int]bool
 	last  time.Time // when the last look was
-	// largest is the most processes that there were at once, and hidden the most that the system told nothing of.
+	// largest is the largest number of processes in a look, and hidden the largest number that the system did not show.
 	largest, hidden int
 }
 
-// processID tells a process from others that had its number.
+// processID distinguishes a process from others with the same PID.
 type processID struct {
 	pid     int
 	started int64
 }
 
-// followed is a process that was seen.
+// followed is a process that has been seen.
 type followed struct {
 	snapshot.TreeProcess
 	first  time.Time
 	begun  snapshot.Bytes // private memory at its first look
-	name   string         // of its program, as the kernel has it, when its role was found
-	asked  time.Time      // … and when that was
-	rank   string         // in its environment
-	writer bool           // it has had a checkpoint open for writing
-	agent  int            // its number as it sees it itself, in a container
+	name   string         // the program's name, from the kernel, when its role was found
+	asked  time.Time      // when its role was found
+	rank   string         // from its environment or its agent
+	writer bool           // whether it has had a checkpoint open for writing
+	agent  int            // its PID in its own namespace, in a container
 	status status         // at the last look
-	then   used           // … and what it had taken by then
-	named  used           // what it had taken when its role was found
+	then   used           // pages and processor time at the last look
+	named  used           // the same when its role was found
 }
 
 func newTree(root int, agent string) *tree {
-	command, _ := readStat(root) // else no orphan is known by its group
+	command, _ := readStat(root) // if this fails, orphans are not found by their group
 	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent, root: command}}
 }
 
-// look lists the processes that there are, the root first.
+// look lists the current processes, the root first.
 func (t *tree) look(now time.Time) []process {
 	all, hidden := processTree(t.root)
 	t.hidden = max(t.hidden, hidden)
@@ -127,7 +125,7 @@ func (l *listed) append(all []process) {
 	}
 }
 
-// add lists a process whose parent has ended and those below it, unless it is there: to walk a tree takes long.
+// add lists a process whose parent has ended and its descendants, unless it is listed: walking a tree takes long.
 func (l *listed) add(pid int, below func(pid int) ([]process, int)) {
 	if !l.pids[pid] {
 		all, _ := below(pid)
@@ -135,7 +133,7 @@ func (l *listed) add(pid int, below func(pid int) ([]process, int)) {
 	}
 }
 
-// points are the memory of the processes of a look, of those that have most.
+// points returns the memory of the processes of a look, at most of the mostProcesses largest.
 func (t *tree) points(all []process, now time.Time, sums map[processID]sums, recorded func(pid int, started int64) bool, roles *roles) []*followed {
 	if len(all) > mostProcesses {
 		all = slices.SortedFunc(slices.Values(all), func(a, b process) int { return int(b.resident - a.resident) })[:mostProcesses]
@@ -148,7 +146,7 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 		}
 		st := f.status
 		if exiting := st.anonymous+st.swapped == 0; exiting && len(f.Points) > 0 && f.Points[0].Anonymous+f.Points[0].Swapped > 0 {
-			continue // it is exiting, and has given back all
+			continue // it is exiting, and has freed all its memory
 		}
 		f.Parent, f.agent = p.parent, st.innermost
 		if f.asked.IsZero() || f.named != p.used && now.Sub(f.asked) >= min(now.Sub(f.first)/2, young) || f.name != p.name {
@@ -174,8 +172,8 @@ func (t *tree) points(all []process, now time.Time, sums map[processID]sums, rec
 	return out
 }
 
-// look reads the memory of a process, unless it can be as it was: no page has come since, and none has gone. Most processes of a crowd
-// wait. It is not ok of one that has ended, or is hidden.
+// look reads the memory of a process. It skips that if the process has had no page fault and its resident size is the same, as for most
+// of a crowd, which waits. ok is false if the process has ended or is hidden.
 func (f *followed) look(p process) (ok bool) {
 	if f.status != (status{}) && p.pages == f.then.pages {
 		return true
@@ -186,12 +184,12 @@ func (f *followed) look(p process) (ok bool) {
 	}
 	f.status, f.then = parseStatus(text), p.used
 	if !f.status.split {
-		f.status.anonymous = f.status.resident // its files, too, which level off; 0 of one that is exiting
+		f.status.anonymous = f.status.resident // this includes its files, which level off; 0 if it is exiting
 	}
 	return true
 }
 
-// crowd says that not all processes were recorded at each second; "" where they were.
+// crowd is a note that only the largest processes were recorded; "" if all were.
 func (t *tree) crowd() string {
 	if t.largest <= mostProcesses {
 		return ""
@@ -201,13 +199,13 @@ func (t *tree) crowd() string {
 
 func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
-// status is what /proc/PID/status tells.
+// status is the content of /proc/PID/status.
 type status struct {
 	name                             string
 	anonymous, file, shared, swapped snapshot.Bytes
 	resident                         snapshot.Bytes
-	split                            bool // the kernel divides resident memory so, as Linux does from 4.5 on
-	innermost                        int  // the number that the process itself has for itself
+	split                            bool // whether the kernel splits resident memory by kind, as Linux does since 4.5
+	innermost                        int  // the PID that the process has for itself
 }
 
 func parseStatus(text []byte) (s status) {
@@ -215,7 +213,7 @@ func parseStatus(text []byte) (s status) {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
 		kib := func() snapshot.Bytes {
-			n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64) // 0 where the kernel writes otherwise
+			n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64) // 0 if the format differs
 			return snapshot.Bytes(n) << 10
 		}
 		switch key {
@@ -238,41 +236,41 @@ func parseStatus(text []byte) (s status) {
 	return s
 }
 
-// process is one of a tree, as /proc tells.
+// process is a process of a tree, from /proc/PID/stat.
 type process struct {
 	processID
 	parent  int
-	group   int    // of processes, as a shell makes one for a job
+	group   int    // the process group, as a shell makes one for each job
 	name    string // of the program
 	state   byte
 	threads int
 	used
 }
 
-// used is what a process has taken so far. One of which it stays as it was waits.
+// used is what a process has used so far. If it does not change, the process waits.
 type used struct {
 	pages
-	ticks int64 // of the processor's time
+	ticks int64 // processor time
 }
 
-// pages have come into a process's memory, by faults, and are there.
+// pages are the resident memory of a process, and its page faults so far.
 type pages struct {
 	resident snapshot.Bytes
 	faults   int64
 }
 
-// processTree lists a process and all below it, and counts those that are there and that the system tells nothing of: another
-// user's, where /proc is mounted with hidepid.
+// processTree lists a process and its descendants. hidden counts descendants that exist but cannot be read: another user's, if /proc is
+// mounted with hidepid.
 func processTree(root int) (tree []process, hidden int) {
 	below := children
 	if _, err := os.Stat(childrenFile(root, strconv.Itoa(root))); err != nil {
-		below = allChildren() // of a kernel that does not list them by process
+		below = allChildren() // this kernel does not list children by process
 	}
 	return walk(root, below, readStat)
 }
 
 func walk(root int, below func(process) []int, stat func(pid int) (process, bool)) (tree []process, hidden int) {
-	unread := make(map[int][]int) // by the parent's place in the tree
+	unread := make(map[int][]int) // children that could not be read, by the parent's place in the tree
 	if p, ok := stat(root); ok {
 		tree = append(tree, p)
 	}
@@ -286,7 +284,7 @@ func walk(root int, below func(process) []int, stat func(pid int) (process, bool
 		}
 	}
 	for parent, pids := range unread {
-		still := below(tree[parent]) // what has ended is not there any more
+		still := below(tree[parent]) // a child that has ended is no longer listed
 		for _, pid := range pids {
 			if _, ok := stat(pid); !ok && slices.Contains(still, pid) {
 				hidden++
@@ -300,7 +298,7 @@ func childrenFile(pid int, thread string) string {
 	return fmt.Sprintf("/proc/%d/task/%s/children", pid, thread)
 }
 
-// children are the processes that the threads of one have started.
+// children lists the processes that the threads of a process have started.
 func children(p process) (pids []int) {
 	threads := []string{strconv.Itoa(p.pid)}
 	if p.threads != 1 {
@@ -317,7 +315,7 @@ func children(p process) (pids []int) {
 	return pids
 }
 
-// allChildren reads who started each process of the machine.
+// allChildren finds the children of every process on the machine by their parents.
 func allChildren() func(process) []int {
 	entries, _ := os.ReadDir("/proc")
 	of := make(map[int][]int)
@@ -331,7 +329,7 @@ func allChildren() func(process) []int {
 	return func(p process) []int { return of[p.pid] }
 }
 
-// readStat is not ok of a process that has ended.
+// readStat reads /proc/PID/stat. It reports false if the process has ended.
 func readStat(pid int) (process, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -340,8 +338,7 @@ func readStat(pid int) (process, bool) {
 	return parseStat(text)
 }
 
-// parseStat reads a line of /proc/PID/stat. The name, in parentheses, may hold
-// anything.
+// parseStat parses a line of /proc/PID/stat. The name, in parentheses, may contain any character.
 func parseStat(text []byte) (p process, ok bool) {
 	end := bytes.LastIndexByte(text, ')')
 	begin := bytes.IndexByte(text, ' ')
@@ -359,8 +356,7 @@ func parseStat(text []byte) (p process, ok bool) {
 		err = cmp.Or(err, wrong)
 		return n
 	}
-	// By their numbers of all: the parent is the 4th, faults the 10th and 12th, ticks the 14th and 15th, threads the 20th, the start
-	// the 22nd, and resident pages the 24th.
+	// Field numbers in proc(5): parent 4, group 5, faults 10 and 12, ticks 14 and 15, threads 20, start 22, resident pages 24.
 	p = process{
 		processID: processID{int(number(string(text[:begin]))), number(fields[19])}, parent: int(number(fields[1])), group: int(number(fields[2])),
 		name: strings.TrimPrefix(string(text[begin+1:end]), "("), state: fields[0][0], threads: int(number(fields[17])),
@@ -369,12 +365,12 @@ func parseStat(text []byte) (p process, ok bool) {
 	return p, err == nil
 }
 
-// sums are figures of a process that the kernel adds up page by page; Unknown where it tells none.
+// sums are figures that the kernel adds up page by page; Unknown if it does not report them.
 type sums struct{ pss, ofOthers snapshot.Bytes }
 
 func readSums(pid int) sums {
 	of := map[string]snapshot.Bytes{"Pss:": snapshot.Unknown, "Anonymous:": snapshot.Unknown, "Pss_Anon:": snapshot.Unknown}
-	text, _ := os.ReadFile(procFile(pid, "smaps_rollup")) // it has ended, or is another user's
+	text, _ := os.ReadFile(procFile(pid, "smaps_rollup")) // empty if it has ended or belongs to another user
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) == 3 {
 			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// WitnessName is the name under which memdiag starts itself as a witness of signals. It is
-// another than its own, so that killall memdiag is a signal to memdiag alone.
+// WitnessName is the name under which memdiag starts itself as a witness of signals. It differs from memdiag's own, so that killall
+// memdiag signals memdiag alone.
 const WitnessName = "signal-witness"
 
-// Witness is the whole of a process whose name is WitnessName, and returns false in all others.
+// Witness runs the whole witness if this process is named WitnessName, and returns false in all other processes.
 //
-// Nothing tells a process whether a signal was sent to it alone or to its group as well. The
-// witness does nothing but to be there, beside the child: a signal that it gets was sent to the
-// group, or to each process of a service or a job, and so to the child.
+// A process cannot see whether a signal was sent to it alone or to its group as well. The witness does nothing but run beside the
+// child: a signal that it receives was sent to the group, or to each process of a service or a job, and so to the child, too.
 func Witness() bool {
 	if len(os.Args) == 0 || os.Args[0] != WitnessName {
 		return false
@@ -49,27 +48,26 @@ func Witness() bool {
 	}
 }
 
-// What a witness says: at its begin, and when it is asked for a signal by its number.
+// A witness's answers: at its start, and when it is asked for a signal by number.
 const (
 	listens byte = 'l'
 	got     byte = 'g'
 	gotNot  byte = 'n'
 )
 
-// witness is such a process.
+// witness is a running witness process.
 type witness struct {
 	process *exec.Cmd
 	ask     io.WriteCloser
 	answers chan byte
 }
 
-// witnessTimeout is how long a witness may take to begin and to answer, for a machine that does
-// much else.
+// witnessTimeout is how long a witness may take to start and to answer; long, for a busy machine.
 const witnessTimeout = time.Second
 
-// newWitness starts one; nil where it cannot be started, and every signal is passed on.
+// newWitness starts a witness. It returns nil if that fails, and then every signal is passed on.
 func newWitness() *witness {
-	self := "/proc/self/exe" // what runs, where another program has taken its place meanwhile
+	self := "/proc/self/exe" // the running program, even if its file was replaced
 	if runtime.GOOS != "linux" {
 		var err error
 		if self, err = os.Executable(); err != nil {
@@ -116,7 +114,7 @@ func (w *witness) answer() (byte, error) {
 	return 0, errNoAnswer
 }
 
-// saw reports whether the witness has got a signal since it was asked last.
+// saw reports whether the witness has received a signal since it was last asked for it.
 func (w *witness) saw(s os.Signal) (bool, error) {
 	number := s.(syscall.Signal) //nolint:forcetypeassert // there is no other on Unix
 	if _, err := w.ask.Write([]byte{byte(number)}); err != nil {

@@ -1,7 +1,7 @@
 // Package inject has a running Python process execute a file, in its main thread and between two of its instructions.
 //
-// Python 3.14 and later offer that themselves (sys.remote_exec). An older one is stopped for some milliseconds, by ptrace, to
-// call Py_AddPendingCall, which is what Python's own signal handlers use.
+// Python 3.14 and later offer that themselves (sys.remote_exec). An older Python is stopped for some milliseconds with ptrace and made
+// to call Py_AddPendingCall, which Python's own signal handlers use.
 package inject
 
 import (
@@ -19,22 +19,22 @@ import (
 	"strings"
 )
 
-// Process is a Python process that runs.
+// Process is a running Python process.
 type Process struct {
 	PID int
-	// InnerPID is the number that it has for itself, in a namespace of its own.
+	// InnerPID is the process's PID in its own namespace.
 	InnerPID int
 	Version  string // such as 3.11
 	Program  string // the interpreter's file
-	UID      int    // its user
+	UID      int    // the process's effective user
 	GID      int
 
 	minor   int
-	library mapped // what has Python's functions
+	library mapped // the file that exports Python's functions
 	modules []mapped
 }
 
-// Error is why nothing can be executed in a process, with the way out.
+// Error says why nothing can be executed in a process, with a way out.
 type Error struct {
 	What, Way string
 }
@@ -44,24 +44,24 @@ func (e *Error) Error() string { return e.What }
 // Hint is the way out.
 func (e *Error) Hint() string { return e.Way }
 
-// mapped is an ELF file in the process's memory.
+// mapped is an ELF file mapped into the process's memory.
 type mapped struct {
 	path  string
 	start uint64
 }
 
-// functions are those of Python's that are called in an older one.
+// addPendingCall and runString are the functions of Python that are called with ptrace.
 const addPendingCall, runString = "Py_AddPendingCall", "PyRun_SimpleString"
 
-// oldest is the minor version of the oldest Python that the agent is written for.
+// oldest is the minor version of the oldest Python that the agent supports.
 const oldest = 10
 
 var named = regexp.MustCompile(`python3\.([0-9]{1,3})`)
 
-// mostMaps bounds what is read of a process's map of memory.
+// mostMaps bounds how much of a process's memory map is read.
 const mostMaps = 16 << 20
 
-// Find looks at a process. An error is an *Error where there is a way out.
+// Find inspects a process. If there is a way out, the error is an *Error.
 func Find(pid int) (*Process, error) {
 	if pid < 1 {
 		return nil, fmt.Errorf("%d is no process", pid)
@@ -127,13 +127,13 @@ func Find(pid int) (*Process, error) {
 	return p, nil
 }
 
-// Runs reports whether the process has not ended. One that nobody has waited for has.
+// Runs reports whether the process still runs. A zombie does not.
 func (p *Process) Runs() bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
 	return err == nil && !strings.HasPrefix(value(status, "State:"), "Z")
 }
 
-// Own gives a file to the process's user, which only root can where that is another.
+// Own makes the process's user the owner of a file. Only root can do that; for others it does nothing.
 func (p *Process) Own(path string) error {
 	if os.Geteuid() != 0 || p.UID <= 0 {
 		return nil
@@ -158,7 +158,7 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostMaps))
 }
 
-// id is the effective one of a line of status; -1 if there is none.
+// id is the effective ID in a line of status; -1 if there is none.
 func id(status []byte, key string) int {
 	fields := strings.Fields(value(status, key))
 	if len(fields) < 2 {
@@ -180,7 +180,7 @@ func value(status []byte, key string) string {
 	return ""
 }
 
-// modules are the files in a process's memory, each where its first page is.
+// modules lists the files mapped into a process's memory, each with the address of its first page.
 func modules(maps string) (all []mapped) {
 	seen := make(map[string]bool)
 	for line := range strings.Lines(maps) {
@@ -204,7 +204,7 @@ func modules(maps string) (all []mapped) {
 	return all
 }
 
-// exports reports whether a file has functions for others to call.
+// exports reports whether a file exports these functions.
 func (m mapped) exports(names ...string) bool {
 	for _, name := range names {
 		if _, err := m.address(name); err != nil {
@@ -216,7 +216,7 @@ func (m mapped) exports(names ...string) bool {
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// address is where a function is in the process's memory.
+// address is the address of a function in the process's memory.
 func (m mapped) address(name string) (uint64, error) {
 	f, err := elf.Open(m.path)
 	if err != nil {
@@ -224,7 +224,7 @@ func (m mapped) address(name string) (uint64, error) {
 	}
 	defer func() { _ = f.Close() }()
 	if want := machines[runtime.GOARCH]; f.Class != elf.ELFCLASS64 || want != 0 && f.Machine != want {
-		return 0, fmt.Errorf("%s is of another machine", m.path) // under an emulator
+		return 0, fmt.Errorf("%s is of another machine", m.path) // the process runs under an emulator
 	}
 	symbols, err := f.DynamicSymbols()
 	if err != nil {
@@ -238,7 +238,7 @@ func (m mapped) address(name string) (uint64, error) {
 	return 0, fmt.Errorf("%s has no function %s", m.path, name)
 }
 
-// lowest is the address of a file's first page, as it counts itself.
+// lowest is the address of a file's first page, according to the file itself.
 func lowest(f *elf.File) uint64 {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
@@ -250,7 +250,7 @@ func lowest(f *elf.File) uint64 {
 
 const pageSize = 4096
 
-// statement is what Python executes: a file, whose errors do not reach the program.
+// statement is the Python statement that executes a file. Its errors do not reach the program.
 func statement(file string) (string, error) {
 	if strings.ContainsAny(file, "'\"\\\n\r") {
 		return "", fmt.Errorf("%q has characters that cannot be quoted here", file)
@@ -258,17 +258,17 @@ func statement(file string) (string, error) {
 	return fmt.Sprintf(`exec("try:\n with open('%s') as f: t = f.read()\n exec(compile(t,'%s','exec'),{'__file__':'%s'})\nexcept BaseException:\n pass",{})`, file, file, file), nil
 }
 
-// Pending is a call that the process has been asked for.
+// Pending is a call that the process was asked to make.
 type Pending struct {
 	How    string // "sys.remote_exec" or "ptrace"
 	cancel func()
 }
 
-// Cancel ends it: what has not been executed is not, and nothing is left in the process's memory.
+// Cancel withdraws the call: it is not executed if it has not begun, and nothing is left in the process's memory.
 func (c *Pending) Cancel() { c.cancel() }
 
-// Execute asks the process to execute a file, as soon as its main thread runs Python code; scratch is a folder for another that
-// names it. It does not wait for that.
+// Execute asks the process to execute a file as soon as its main thread runs Python code, and does not wait for that. scratch is a
+// folder for a second file that names the first.
 func (p *Process) Execute(ctx context.Context, file, scratch string) (*Pending, error) {
 	text, err := statement(file)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// stopWithin is how long the thread may take to stop, and to return from the call.
+	// stopWithin is how long the thread may take to stop, and then to return from the call.
 	stopWithin = 2 * time.Second
-	// redZone is what a function may use below its stack's end, and room for what the call needs.
+	// redZone is the area below the stack pointer that a function may use (128 B), plus room for the call.
 	redZone = 128 + 256
-	// mostRegisters bounds the vector registers; those of AMX are 11 KiB.
+	// mostRegisters bounds the size of the vector registers; AMX needs 11 KiB.
 	mostRegisters = 64 << 10
-	// vectors names them: NT_X86_XSTATE.
+	// vectors selects the vector registers: NT_X86_XSTATE.
 	vectors = 0x202
 )
 
 // stopAndCall has the main thread call Py_AddPendingCall(PyRun_SimpleString, text).
 //
-// The text is written where the last page of a library's variables has room that nothing uses. The call returns to address 0,
-// where no code is, so that the thread stops there; this signal is not passed on. All registers are as before then.
+// The text is written into an unused part of the last page of a library's variables. The call returns to address 0, which has no code,
+// so that the thread stops there with a signal, which the program does not see. Then all registers are restored.
 func (p *Process) stopAndCall(text string) (*Pending, error) {
 	function, err := p.library.address(addPendingCall)
 	if err != nil {
@@ -61,10 +61,10 @@ func (p *Process) stopAndCall(text string) (*Pending, error) {
 	return &Pending{How: "ptrace", cancel: clear}, nil
 }
 
-// room is the address of so many bytes that nothing uses: between the end of a library's variables and the end of their page.
+// room is the address of size unused bytes: between the end of a library's variables and the end of their page.
 func (p *Process) room(memory *os.File, size int) (uint64, error) {
 	for _, m := range append([]mapped{p.library}, p.modules...) {
-		if strings.HasPrefix(filepath.Base(m.path), "ld-musl-") { // its malloc takes the ends of libraries' pages
+		if strings.HasPrefix(filepath.Base(m.path), "ld-musl-") { // musl's malloc uses the ends of libraries' pages
 			return 0, &Error{fmt.Sprintf("process %d uses musl, which leaves no memory unused", p.PID), "start the program with memdiag record"}
 		}
 	}
@@ -109,7 +109,7 @@ func call(tid int, function, first, second uint64) (err error) {
 		}
 		return fmt.Errorf("process %d cannot be stopped: %w", tid, err)
 	}
-	var signals []unix.Signal // that came meanwhile, for the program
+	var signals []unix.Signal // signals for the program that arrived meanwhile
 	defer func() {
 		var pass unix.Signal
 		if len(signals) > 0 {
@@ -139,7 +139,7 @@ func call(tid int, function, first, second uint64) (err error) {
 	regs := before
 	regs.Rsp = (before.Rsp-redZone)&^15 - 8
 	regs.Rip, regs.Rdi, regs.Rsi, regs.Rax = function, first, second, 0
-	regs.Orig_rax = ^uint64(0) // no system call that would begin again
+	regs.Orig_rax = ^uint64(0) // no system call is to be restarted
 	if _, err := unix.PtracePokeData(tid, uintptr(regs.Rsp), make([]byte, 8)); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func call(tid int, function, first, second uint64) (err error) {
 	return nil
 }
 
-// registers reads or writes the vector registers, in the length that this processor has.
+// registers reads or writes the vector registers, in the size that this processor has.
 func registers(tid int, request int, in []byte) ([]byte, error) {
 	vector := unix.Iovec{Base: &in[0], Len: uint64(len(in))}
 	_, _, failed := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), vectors, uintptr(unsafe.Pointer(&vector)), 0, 0) // which x/sys has for arm64 only
@@ -180,7 +180,7 @@ func registers(tid int, request int, in []byte) ([]byte, error) {
 	return in[:vector.Len], nil
 }
 
-// waitStop waits for the thread to stop on a signal, or with 0 at all. Signals that come meanwhile are kept for the program.
+// waitStop waits until the thread stops on the signal on, or on anything if on is 0. Other signals are collected for the program.
 func waitStop(tid int, signals *[]unix.Signal, on unix.Signal) error {
 	late := false
 	for begun := time.Now(); ; {
@@ -192,7 +192,7 @@ func waitStop(tid int, signals *[]unix.Signal, on unix.Signal) error {
 		case got == 0 || err != nil:
 			if time.Since(begun) > stopWithin && on != 0 && !late {
 				late, begun = true, time.Now()
-				_ = unix.PtraceInterrupt(tid) // it stops, or does not within the same time
+				_ = unix.PtraceInterrupt(tid) // it stops, or does not within the same time again
 			} else if time.Since(begun) > stopWithin && on == 0 { // else its registers are changed: it is waited for
 				return fmt.Errorf("process %d does not stop within %v", tid, stopWithin)
 			}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// askWithin is how long the interpreter may take that asks another one.
+// askWithin is how long the interpreter that calls sys.remote_exec may take.
 const askWithin = 20 * time.Second
 
-// remote asks by sys.remote_exec, in another process of the same interpreter: versions have to be the same.
+// remote calls sys.remote_exec in a new process of the same interpreter, since the versions must be equal.
 func (p *Process) remote(ctx context.Context, text, scratch string) (*Pending, error) {
 	script := filepath.Join(scratch, "statement.py")
 	if err := os.WriteFile(script, []byte(text+"\n"), 0o600); err != nil {
@@ -32,7 +32,7 @@ func (p *Process) remote(ctx context.Context, text, scratch string) (*Pending, e
 			"it needs the same user or root, and a process without PYTHON_DISABLE_REMOTE_DEBUG"}
 	}
 	return &Pending{How: "sys.remote_exec", cancel: func() {
-		// Python would print that it cannot open the file.
+		// The file is emptied, not removed: Python would print that it cannot open it.
 		_ = os.WriteFile(script, nil, 0o600)
 	}}, nil
 }

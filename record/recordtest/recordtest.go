@@ -1,4 +1,4 @@
-// Package recordtest ends the processes of a test that hang.
+// Package recordtest ends processes of a test that hang.
 package recordtest
 
 import (
@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// Bound fails the test and ends its processes, should they not have ended after half of
-// the time that go test still gives, or a minute. Its processes are those that began with text in their
-// environment, such as the folder of a run that is recorded. They are aborted, upon which
-// a Go program tells its goroutines and Python, where PYTHONFAULTHANDLER is set, its
-// threads; then killed. Where there is no /proc, nothing is ended.
+// Bound fails the test and ends its processes if they have not ended after half of the time that go test has left, at least a minute.
+// Its processes are those with text in their initial environment, such as the folder of a recorded run. They get SIGABRT, on which a Go
+// program prints its goroutines, and Python its threads if PYTHONFAULTHANDLER is set. Later they are killed. Without /proc nothing is
+// ended.
 func Bound(t *testing.T, text string) {
 	t.Helper()
 	patience := 5 * time.Minute
@@ -44,41 +43,41 @@ func bound(t testing.TB, text string, patience time.Duration) {
 				t.Errorf("%v is too long for %s; it gets the signal %q", patience, p.command, s)
 				_ = p.Signal(s) // it may have ended by now
 			}
-			patience = 10 * time.Second // to tell
+			patience = 10 * time.Second // for printing
 		}
 	})
 }
 
-// Command is a command whose processes are bound.
+// Command is a command whose processes are ended by Bound.
 func Command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(name, args...)
-	mark := "MEMDIAG_TEST=" + t.TempDir() // which is no other's
+	mark := "MEMDIAG_TEST=" + t.TempDir() // unique
 	c.Env = append(os.Environ(), mark)
 	Bound(t, mark)
 	return c
 }
 
-// process is one that runs.
+// process is a running process.
 type process struct {
 	*os.Process
 	command string
 }
 
-// processes are those with text in their environment, without this one.
+// processes lists the processes with text in their environment, except this one.
 func processes(text string) (found []process) {
 	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
 	for _, folder := range folders {
 		pid, _ := strconv.Atoi(filepath.Base(folder)) // digits
 		environment, err := os.ReadFile(filepath.Join(folder, "environ"))
 		if err != nil || pid == os.Getpid() || !bytes.Contains(environment, []byte(text)) {
-			continue // somebody else's, or it has ended
+			continue // it belongs to another user, or has ended
 		}
 		p, err := os.FindProcess(pid)
 		if err != nil {
 			continue
 		}
-		command, _ := os.ReadFile(filepath.Join(folder, "cmdline")) // only told
+		command, _ := os.ReadFile(filepath.Join(folder, "cmdline")) // for the message only
 		words := strings.ReplaceAll(strings.TrimRight(string(command), "\x00"), "\x00", " ")
 		found = append(found, process{p, fmt.Sprintf("process %d, %s", pid, words)})
 	}
