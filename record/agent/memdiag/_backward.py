@@ -1,5 +1,5 @@
-"""Where the program calls backward. What a GPU's backward allocates comes from a thread of autograd's, in C++, and has no stack of
-Python's in PyTorch's record: it gets that of the call."""
+"""Where the program calls backward. What a GPU's backward pass allocates comes from a C++ thread of autograd, and has no Python stack in
+PyTorch's record. It gets the stack of the call of backward."""
 
 import _thread
 import bisect
@@ -9,31 +9,32 @@ import time
 
 from ._ticks import ROOTS
 
-# Frames of a stack, and stacks that are told apart.
+# Frames of a stack; and how many different stacks are kept, at most.
 DEPTH, MOST = 48, 64
-# Calls whose times are known; sizes whose calls are; and which part of what has a size has to come from one call.
+# CALLS: calls whose times are kept. SIZES: sizes of blocks whose calls are kept. ONE: the share of blocks of a size that must come from one
+# call.
 CALLS, SIZES, ONE = 4096, 4096, 0.9
-# Where our own files are, through which operators go at some steps only.
+# The folder of our own files. Operators go through them at some steps only.
 HERE = os.path.dirname(os.path.abspath(__spec__.origin)) + os.sep
-# Events of the record that a call for memory is behind.
+# Events of the record that follow a request for memory.
 MADE = "alloc", "oom"
-# What PyTorch's own files have in their path.
+# Paths of PyTorch's own files contain this.
 TORCH = os.sep + "torch" + os.sep
 
 
 class Backward:
     def __init__(self):
-        self.stacks = {}  # by ids of code objects and the places in them: frames, and the objects, which keep the ids their own
-        self.older = None  # addresses of the blocks without a stack that were there when the recording began, or when it was found ended
-        self.calls = collections.deque(maxlen=CALLS)  # of each the time in microseconds, and its key among the stacks
-        self.threads, self.sizes = set(), {}  # that call; and by the bytes asked for, how many came from each call
-        # Whether the record has stacks of what it lists, and of blocks, which the program may have it leave out.
+        self.stacks = {}  # by ids of code objects and places in them: the frames, and the objects, held so that no others get their ids
+        self.older = None  # addresses of blocks without a stack, from when the recording began or was found ended
+        self.calls = collections.deque(maxlen=CALLS)  # of each call, the time in microseconds and its key in stacks
+        self.threads, self.sizes = set(), {}  # threads that call backward; by bytes requested, how many blocks came from each call
+        # Whether the record has stacks of its events, and of blocks. The program may have it leave them out.
         self.listed = self.told = True
-        self.looked, self.sized = 0, 0  # the times of the last look, and of the last one with a record
+        self.looked, self.sized = 0, 0  # the times of the last look, and of the last look with a record
 
     def called(self, frame):
-        """Takes note of the stack of a call of backward, from one of PyTorch's frames on. One within a backward, as of a checkpoint,
-        has no more than what that has called."""
+        """Records the stack of a call of backward, from a frame of PyTorch outward. The stack of a call within a backward pass, such as
+        checkpoint's, ends at autograd's thread, and is left out."""
         key, codes, f = [], [], frame
         while f is not None and len(codes) < DEPTH:
             codes.append(f.f_code)
@@ -47,8 +48,8 @@ class Backward:
             self.stacks[key] = list(frames(frame)), codes
 
     def complete(self, taken, recorded=True, workspace=0):
-        """Gives a snapshot's blocks and events without a stack that of the call of backward, but for blocks that a library is given to
-        work in. What came while the program had ended PyTorch's record has none either, whoever allocated it."""
+        """Gives blocks and events without a stack the stack of the call of backward. Blocks that a library gets as its workspace stay
+        without. So does what was allocated while the program had ended PyTorch's record, since anything may have allocated it."""
         self.learn(taken)
         bare = [b for s in taken["segments"] for b in s["blocks"]
                 if alone(b.get("frames")) and "address" in b and b["state"] != "inactive" and b.get("requested_size") != workspace]
@@ -68,7 +69,7 @@ class Backward:
                 b["frames"] = apart and self.of_size(b.get("requested_size")) or shared or b["frames"]
 
     def at(self, starts, event):
-        """The frames of the call that was the last one at an event, whose size is that call's from now on; None where no call is known."""
+        """The frames of the last call before an event; the event's size then counts for that call. None if no call is known."""
         when, size = event.get("time_us", 0), event["size"]
         i = bisect.bisect(starts, when) - 1
         key = self.calls[i][1] if i >= 0 else None
@@ -79,8 +80,8 @@ class Backward:
         return self.stacks[key][0]
 
     def learn(self, taken):
-        """Takes from a record whether it has stacks. What came after the last look, and before the next call of backward, Python's threads
-        have allocated; a record may be too short to have any of that."""
+        """Finds out whether a record has stacks. It looks at events after the last look and before the next call of backward, since these
+        come from Python's threads. A short record may have none of them."""
         until = next((t for t, _ in self.calls if t > self.looked), 0)
         new = [e for trace in taken["device_traces"] for e in trace if e["action"] == "alloc" and self.looked < e.get("time_us", 0) < until]
         if new:
@@ -89,9 +90,9 @@ class Backward:
             self.told = self.listed or any(told(b) for s in taken["segments"] for b in s["blocks"] if b.get("address") in places and b["state"] != "inactive")
 
     def shared(self):
-        """The frames that all calls of backward share: all of them where there is one. Of several, the innermost if the program's are
-        among them, as of a function that is called from several places; else the outermost. And whether the calls are told apart then, by
-        the times at which one thread makes them."""
+        """The frames that all calls of backward share; of a single call, all frames. Of several calls, these are the innermost frames if
+        the program's are among them, as for a function that is called from several places; else the outermost. Also returns whether calls
+        can then be told apart by their times, which needs one thread that makes them all."""
         stacks = [rows for rows, _ in self.stacks.values()]
         inner = common(stacks)
         if any(TORCH not in row["filename"] for row in inner):
@@ -99,8 +100,8 @@ class Backward:
         return common([rows[::-1] for rows in stacks])[::-1], len(self.threads) == 1
 
     def of_size(self, size):
-        """The frames of the call from which nearly all of a size come; None where there is none. A block has no time, and a snapshot
-        may have no record: the same block is to have the same frames in each."""
+        """The frames of the call from which nearly all blocks of a size come; None if there is none. Blocks have no time, and a snapshot
+        may have no record, but the same block must have the same frames in each snapshot."""
         calls = self.sizes.get(size)
         if not calls:
             return None
@@ -109,7 +110,7 @@ class Backward:
 
 
 def common(stacks):
-    """The rows that stacks have in common, from the first one on."""
+    """The rows that all stacks have in common at their beginning."""
     out = []
     for rows in zip(*stacks):
         if any(row != rows[0] for row in rows):
@@ -119,17 +120,17 @@ def common(stacks):
 
 
 def alone(frames):
-    """Whether what allocated had no frame of Python's: our dispatch mode alone is one that autograd's thread calls."""
+    """Whether an allocation has no Python frame, except our dispatch mode, which autograd's thread calls."""
     return frames == [] or frames is not None and len(frames) == 1 and frames[0]["filename"].startswith(HERE)
 
 
 def now():
-    """Microseconds, as the record has them."""
+    """Microseconds, as in the record."""
     return int(time.time() * 1e6)
 
 
 def told(what):
-    """Whether a block or an event has a stack of Python's."""
+    """Whether a block or an event has a Python stack."""
     return bool(what.get("frames")) and not alone(what["frames"])
 
 

@@ -1,8 +1,9 @@
-"""The batches that a loader's worker makes, which are its steps."""
+"""Counts the batches of a DataLoader's worker. They are its steps."""
 
 import sys
 
-# What stands between the worker's loop and its dataset. It bears no file of ours, since what a stack has one of is the agent's.
+# The function between the worker's loop and its dataset. Its code names no file of ours, since a stack with such a file counts as the
+# agent's.
 COUNTED = """
 def counted(fetch, batches):
     def fetch_counted(self, index):
@@ -14,7 +15,7 @@ def counted(fetch, batches):
 
 
 def count():
-    """Has the batches be counted that this process makes from now on, in a list of one; None where it is no loader's worker."""
+    """Counts the batches that this process makes from now on. Returns the count in a list of one; None if this is no DataLoader's worker."""
     loaders, batches = sys.modules.get("torch.utils.data._utils"), [0]
     if getattr(getattr(loaders, "worker", None), "_worker_info", None) is None:
         return None

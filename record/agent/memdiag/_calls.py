@@ -1,4 +1,4 @@
-"""Calls of memdiag's program, whose JSON comes back as objects."""
+"""Calls memdiag's program, and returns its JSON as objects."""
 
 import html
 import json
@@ -9,12 +9,12 @@ from typing import Any
 
 from . import _program
 
-# What memdiag gate exits with once it has judged: passes, leaks, cannot tell.
+# Exit codes of memdiag gate after it has judged: passes, leaks, cannot tell.
 JUDGED = 0, 1, 4
 
 
 class Result(dict[str, Any]):
-    """What memdiag wrote as JSON: a dict whose keys are attributes, too."""
+    """JSON that memdiag wrote: a dict whose keys are also attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -24,7 +24,7 @@ class Result(dict[str, Any]):
 
 
 class Decision(Result):
-    """What memdiag gate decided. Jupyter shows it as HTML; printed, it is the sentence."""
+    """The decision of memdiag gate. Jupyter shows it as HTML; printed, it is one sentence."""
 
     def __str__(self) -> str:
         return self["sentence"]
@@ -55,24 +55,24 @@ def gate(run, flags=()):
 
 
 def named(path):
-    """A path that the program takes for no flag."""
+    """A path that the program does not take for a flag."""
     path = os.fsdecode(path)
     return os.path.join(".", path) if path.startswith("-") else path
 
 
 def judged(run):
-    """The decision that run(path) has a gate write to path."""
+    """Gives run a path, to which it has a gate write its decision. Returns the decision."""
     with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
         path = os.path.join(folder, "gate.json")
         said = run(path)
-        if not os.path.exists(path):  # as with --help
+        if not os.path.exists(path):  # as after --help
             raise RuntimeError((said or b"memdiag gate judged nothing").decode("utf-8", "replace").strip())
         with open(path, encoding="utf-8") as f:
             return Decision(json.load(f, object_hook=Result))
 
 
 def call(args, codes):
-    """What the program prints; RuntimeError with what it says where it ends with another code, or cannot be run."""
+    """Returns what the program prints. Raises RuntimeError with its message if it ends with another code or cannot be run."""
     program = _program.find()
     try:
         done = subprocess.run([program, "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

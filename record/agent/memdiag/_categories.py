@@ -1,8 +1,7 @@
-"""What live tensors are for: parameters and buffers of models, gradients, what optimizers keep, and results that autograd can go
-back from.
+"""What live tensors are for: parameters and buffers of models, gradients, states of optimizers, and results in autograd's graph.
 
-Optimizers are known once they step. Models are looked for under the names of the main module and of functions that run. Nothing of the
-program's is called: dictionaries are read as they are, and tensors of subclasses are left out, but for PyTorch's own distributed ones.
+Optimizers are known once they step. Models are searched under the names of the main module and of functions that run. Nothing of the
+program is called: dictionaries are read directly, and tensors of subclasses are left out, except PyTorch's own distributed tensors.
 """
 
 import collections
@@ -18,13 +17,13 @@ from ._roots import Roots
 from ._samples import some, some_items
 from ._walk import ATOMS, BASES
 
-# Categories, as the reader numbers them.
+# Numbers of the categories, as the reader knows them.
 PARAMETER, BUFFER, GRADIENT, STATE, RESULT, WORKSPACE = 1, 2, 3, 4, 5, 7
-# Tensors that are looked at, and how far inside of an optimizer's state.
+# Tensors that are looked at, at most; and how deep inside an optimizer's state.
 MOST, NESTED = 50_000, 2
-# Bounds of one search for models: objects, seconds, steps from a name, and items of a container.
+# Limits of one search for models: objects, seconds, steps from a name, and items of a container.
 OBJECTS, SECONDS, DEPTH, ITEMS = 5000, 0.01, 3, 40
-# The next search is when so many times the steps have passed.
+# The next search comes when the number of steps is so many times as large.
 AGAIN = 2
 
 
@@ -66,7 +65,7 @@ class Models(Roots):
             elif issubclass(t, (list, tuple)):
                 held = some(obj, ITEMS)
             elif issubclass(t, self.kind):
-                continue  # what it consists of is found through it
+                continue  # its parts are found through it
             else:
                 held = list(own(obj, once(self.types, t, lambda: dict_of(t))).values())
             for v in held:
@@ -77,8 +76,8 @@ class Models(Roots):
 class Categories:
     def __init__(self, agent, source):
         self.agent, self.source = agent, source
-        self.optimizers = {}  # weak references, by id
-        self.modules, self.next = [], 0  # weak references; and the step of the next search
+        self.optimizers = {}  # by id: weak references
+        self.modules, self.next = [], 0  # weak references to modules, and the step of the next search
         self.types = {}
 
     def stepped(self, optimizer):
@@ -87,7 +86,7 @@ class Categories:
             self.optimizers[id(optimizer)] = ref(optimizer)
 
     def find(self, found, quiet):
-        """Finds what tensors are for. Gradients only while autograd is quiet."""
+        """Finds what tensors are for. Finds gradients only while autograd is quiet."""
         optimizers = [(i, r()) for i, r in list(self.optimizers.items())]
         self.optimizers = {i: self.optimizers[i] for i, o in optimizers if o is not None}
         fields = [self.fields(o) for _, o in optimizers if o is not None]
@@ -109,12 +108,12 @@ class Categories:
             self.modules = [ref(m) for m in self.parts(Models(self.source.module, self.types).search())]
             self.next = int(moment * AGAIN) + 1
         for m in self.modules:
-            fields = self.fields(m())  # none, of one that is gone
+            fields = self.fields(m())  # empty if the module is gone
             found.add(items(fields.get("_parameters")), PARAMETER)
             found.add(items(fields.get("_buffers")), BUFFER)
 
     def parts(self, waiting):
-        """Modules, and those inside of them, that have tensors."""
+        """Modules and their submodules that have tensors themselves."""
         parts = {}
         while waiting and len(parts) < MOST:
             m = waiting.pop()
@@ -128,12 +127,12 @@ class Categories:
 
 
 class Told:
-    """What a census tells of storages on the CPU, if it looked at all tensors."""
+    """What a census finds about storages on the CPU, if it looked at all tensors."""
 
     def __init__(self):
-        self.parameters, self.results = set(), set()  # results are what autograd can go back from
-        self.pointers = set()  # of such on GPUs
-        self.unrecorded = collections.defaultdict(list)  # by size, those that nobody watched
+        self.parameters, self.results = set(), set()  # addresses; results are in autograd's graph
+        self.pointers = set()  # pointers of such results on GPUs
+        self.unrecorded = collections.defaultdict(list)  # by size: storages that nobody watched
 
     def add(self, storages, table):
         for address, (size, part) in storages.items():
@@ -144,20 +143,20 @@ class Told:
 
 
 class Found:
-    """Categories of storages on the CPU, and of blocks on GPUs, by address. The first that is known counts."""
+    """Categories of storages on the CPU and of blocks on GPUs, by address. The first one found counts."""
 
     def __init__(self, torch, blocks, told, elsewhere):
-        self.elsewhere = elsewhere  # whether a tensor is recorded storage by storage, though it is not on the CPU
+        self.elsewhere = elsewhere  # whether a tensor that is not on the CPU is recorded storage by storage
         self.tensor, self.parameter, self.blocks = torch.Tensor, torch.nn.Parameter, blocks
         self.cpu, self.gpu, self.told, self.left = {}, {}, told, MOST
-        self.sizes = {}  # what those that nobody watched are for
-        # The part of a distributed tensor that is on this rank is in a slot, which answers without a call of Python's.
+        self.sizes = {}  # by size: how many unwatched storages each category has
+        # The part of a distributed tensor on this rank is in a slot, which can be read without calling Python code.
         self.distributed = vars(sys.modules.get("torch.distributed.tensor", types)).get("DTensor")
         part = vars(self.distributed).get("_local_tensor") if isinstance(self.distributed, type) else None
         self.part = part.__get__ if type(part) is types.MemberDescriptorType else None
 
     def local(self, t):
-        """A tensor, or of a distributed one the part that is on this rank."""
+        """The tensor; of a distributed tensor, the part on this rank."""
         return self.part(t) if self.part is not None and type(t) is self.distributed else t
 
     def also(self, addresses, category):
@@ -176,11 +175,11 @@ class Found:
         return category if weight == 1 or self.alike(size).keys() == {category} else 0
 
     def shares(self, size, count):
-        """The categories of storages of a size that nobody watched, with the number of each."""
+        """The categories of unwatched storages of a size, with the number of each."""
         known = self.alike(size)
         if len(known) == 1:
             return [(*known, count)]
-        return known.items() if sum(known.values()) == count else [(0, count)]  # some of them were assigned to stacks
+        return known.items() if sum(known.values()) == count else [(0, count)]  # else some of them were assigned to stacks
 
     def alike(self, size):
         if size not in self.sizes:
@@ -188,7 +187,7 @@ class Found:
         return self.sizes[size]
 
     def add(self, objects, category):
-        """Notes the category of those objects that are tensors."""
+        """Records the category of those objects that are tensors."""
         self.left -= len(objects)
         tensor, parameter, cpu = self.tensor, self.parameter, self.cpu
         for t in map(self.local, objects) if self.left >= 0 else ():
@@ -206,7 +205,7 @@ class Found:
 
     def gradients(self, parameters):
         """The gradients of parameters."""
-        # Of others than leaves autograd has made no object of Python's, and who asks for one has a handle made.
+        # For a tensor that is not a leaf, autograd has no Python object of its gradient; asking for it would create one.
         def trained(kind):
             return kind is self.tensor or kind is self.parameter or kind is self.distributed
         return [self.tensor.grad.__get__(t) for t in parameters if trained(type(t)) and t.is_leaf]
@@ -220,7 +219,7 @@ class Found:
 
 
 def items(c):
-    """The values of a dictionary, or the items of a list; none of anything else."""
+    """The values of a dictionary, or the items of a list or tuple; none for anything else."""
     if issubclass(type(c), dict):
         return list(dict.values(c))
     return list(c) if type(c) in (list, tuple) else ()

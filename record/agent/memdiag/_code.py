@@ -1,7 +1,7 @@
-"""What the program's own code is, and which lines of it ran: so `memdiag verify` knows whether a run after a fix came to the
-line that leaked, or whether its code changed.
+"""The program's own code, and which of its lines ran. From this, `memdiag verify` knows whether a run after a fix reached the line that
+leaked, or whether its code changed.
 
-For some steps Python calls us for each function that is called, and for each line of the program's own.
+For some steps, Python calls us for each function that is called, and for each line of the program's own functions.
 """
 
 import _tracemalloc
@@ -20,24 +20,25 @@ from ._passes import OURS, compiles
 from ._roots import is_programs_file
 from ._ticks import imports
 
-# Calls and lines that may be watched: so many, and so many a second. One costs half a microsecond.
+# Calls and lines that may be watched: a number at the start, plus so many per second. One costs half a microsecond.
 ALLOWANCE, A_SECOND = 20_000, 2_000
-# Of these one step may take so many; and a call of a function so many of its lines, as a loop has.
+# How many of these one step may take; and how many lines one call of a function, since it may loop.
 A_STEP, A_CALL = 8_000, 400
-# What it may cost that libraries' code takes longer meanwhile: so many seconds, and this share of the time. Where no step ends it, so
-# many seconds of theirs are enough.
+# Libraries' code is slower meanwhile. That may cost seconds at the start, plus a share of the time. If no step ends the watching, so many
+# seconds of it end it.
 SLOWER, SLOWER_SHARE, LONG = 0.1, 0.01, 0.02
-# Seconds that it may take to read the code, and files and functions of one that are told.
+# READING: seconds that reading the code may take. FILES: files that are reported, at most. A file with over FUNCTIONS functions is left
+# out.
 READING, FILES, FUNCTIONS = 0.3, 400, 1_000
-# Where sitecustomize is, beside the agent.
+# The folder of sitecustomize, beside the agent.
 HERE = os.path.dirname(OURS)
-# Files that were changed since then are not those that run.
+# A file that changed after this time is not the one that runs.
 BEGUN = time.time()
 
 
 class Call:
-    """A call of a function whose lines are watched. A function within another would hold itself, and what waits for a collection
-    would be counted as the program's."""
+    """The trace function of one call whose lines are watched. A closure would be a reference cycle, and its memory would count as the
+    program's until a collection."""
 
     __slots__ = "code", "lines", "left"
 
@@ -60,15 +61,15 @@ class Code:
         self.on = False
         self.events = self.spent = self.looks = 0
         self.slower = Budget(agent, SLOWER, SLOWER_SHARE)
-        self.clock, self.began, self.libraries = None, 0.0, False  # of the thread, and whether others' functions run
-        self.frames = []  # that ran before
-        self.own = {}  # by code object's id: the object, and the lines seen in this step; None for what is not the program's
-        self.seen = {}  # by file and function: in how many steps each line was seen, counted from its first
+        self.clock, self.began, self.libraries = None, 0.0, False  # of the thread; and whether functions of libraries run
+        self.frames = []  # frames that ran already when watching began
+        self.own = {}  # by id of a code object: the object and its lines seen in this step; None if it is not the program's
+        self.seen = {}  # by file and function: in how many steps each line ran; lines count from the function's first
         self.texts, self.contents, self.modules = {}, {}, 0
-        self.script = None  # its file, which the module __main__ no longer has at exit
+        self.script = None  # the script's file; at exit, the module __main__ no longer has it
 
     def begin(self):
-        """Watches what runs in this thread up to the next call of end."""
+        """Watches what runs in this thread until end."""
         self.script = self.script or file_of(sys.modules.get("__main__"))
         most = ALLOWANCE + A_SECOND * self.agent.elapsed()
         if self.on or self.spent >= most or sys.gettrace() is not None or compiles() or not self.slower.affords() or _tracemalloc.is_tracing() and not self.agent.heap.tracing:
@@ -89,15 +90,15 @@ class Code:
         sys.settrace(self.call)
 
     def traced(self):
-        """Seconds for which libraries' code has been slower."""
+        """Seconds for which libraries' code has run slower."""
         return max(0.0, read(self.clock) - self.began) if self.on and self.libraries else 0.0
 
     def overdrawn(self):
-        """Whether what no step ends goes on for long. Called in the agent's thread."""
+        """Whether watching has gone on for long without a step to end it. Called in the agent's thread."""
         return self.on and not self.agent.stepping and self.traced() > LONG
 
     def leave_early(self, importing):
-        """Called where it is overdrawn."""
+        """Called if overdrawn."""
         self.end()
 
     def stop(self):
@@ -123,7 +124,7 @@ class Code:
         self.own.clear()
 
     def programs(self, code):
-        """The lines seen of a code object; None where it is not the program's."""
+        """The lines seen of a code object; None if it is not the program's."""
         known = self.own.get(id(code), self)
         if known is self:
             f = code.co_filename
@@ -131,7 +132,7 @@ class Code:
         return known and known[1]
 
     def call(self, frame, event, arg):
-        """What sys.settrace calls for a function that begins."""
+        """sys.settrace calls this for each function that begins."""
         try:
             self.events += 1
             if self.on and not self.agent.stopped and self.events < A_STEP:
@@ -140,26 +141,26 @@ class Code:
                 self.libraries = True
                 return None
             self.leave()
-        except Exception as e:  # it would be the program's
+        except Exception as e:  # else it would be raised in the program
             if raised(e):
                 raise
         return None
 
     def leave(self):
-        """No more of this step; what was seen is counted when it ends."""
+        """Stops watching for the rest of this step. end counts what was seen."""
         if sys.gettrace() == self.call:
             sys.settrace(None)
 
     def tracer(self, frame):
-        """What Python calls for a frame's lines."""
+        """The function that Python calls for a frame's lines."""
         lines = self.programs(frame.f_code)
-        if not lines and frame.f_lineno is not None:  # a loop's jump back to its beginning has no line
+        if not lines and frame.f_lineno is not None:  # a loop's jump back to its start has no line
             lines.add(frame.f_lineno)
         return Call(self, lines)
 
     def about(self):
-        """What is told of each file of the program's: its functions, each with its first line, a digest, and the lines that
-        ran, counted from there, with the number of steps in which they did."""
+        """What is reported of each file of the program: for each function, its first line, a digest, and the lines that ran, counted from
+        the first, with the number of steps in which each ran."""
         if len(sys.modules) != self.modules:
             self.modules = len(sys.modules)
             self.read()
@@ -190,7 +191,7 @@ class Code:
 
 
 def file_of(module):
-    """None for what is no module, and for one without a file."""
+    """The file of a module; None for a module without one, and for other objects."""
     file = object.__getattribute__(module, "__dict__").get("__file__") if isinstance(module, types.ModuleType) else None
     return file if type(file) is str else None
 
@@ -198,12 +199,12 @@ def file_of(module):
 def code_of(file, spec, text):
     loader = getattr(spec, "loader", None)
     if type(loader) is importlib.machinery.SourceFileLoader and loader.path == file:
-        return loader.get_code(loader.name)  # which has it compiled already
+        return loader.get_code(loader.name)  # the compiled code is cached
     return compile(text, file, "exec", dont_inherit=True)
 
 
 def collect(code, functions):
-    """Adds a code object and all within it. Those of one name, as lambdas, have a digest together."""
+    """Adds a code object and all code objects in it. Objects of the same name, such as lambdas, share a digest."""
     name = name_of(code)
     if ":" not in name and " " not in name:
         first, before = functions.get(name, (code.co_firstlineno, 0))
@@ -214,7 +215,7 @@ def collect(code, functions):
 
 
 def essence(code):
-    """What a code object does, whichever its lines are. The body of a class has its line in it, from Python 3.13 on."""
+    """What a code object does, without its line numbers. From Python 3.13 on, the body of a class has its line in its code."""
     if "__firstlineno__" in code.co_names:
         return code.co_names
     return (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount, code.co_kwonlyargcount,
@@ -222,7 +223,7 @@ def essence(code):
 
 
 def plain(c):
-    """A constant as repr tells it, whichever order a set has."""
+    """A constant in a form whose repr does not depend on the order of a set."""
     if isinstance(c, types.CodeType):
         return name_of(c)
     if isinstance(c, frozenset):

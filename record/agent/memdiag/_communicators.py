@@ -1,31 +1,31 @@
-"""What takes memory of GPUs beside PyTorch's allocator, as far as it is said: how many communicators there are, and what NCCL's own log
-tells of its buffers, where the program has it write one (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=ALLOC, NCCL_DEBUG_FILE)."""
+"""What takes GPU memory beside PyTorch's allocator, as far as it is known: how many communicators there are, and the buffers in NCCL's own
+log, if the program has NCCL write one (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=ALLOC, NCCL_DEBUG_FILE)."""
 
 import os
 import re
 import socket
 import sys
 
-# An allocation on a GPU, as NCCL 2.18 to 2.30 log it: the GPU, bytes, and address. What is freed they do not log.
+# An allocation on a GPU, as NCCL 2.18 to 2.30 log it: the GPU, bytes, and address. They do not log frees.
 ALLOCATED = re.compile(rb"\[(\d{1,4})\] NCCL INFO .*\b(?:CUMEM Alloc|Cuda Calloc|Cuda CallocAsync|Cuda Alloc|Persistent cudaMallocAsync work buf) Size (\d{1,15}) pointer (0x[0-9a-f]{1,16})")
-# Bytes of the log that are read at one snapshot, and the highest number of a GPU that is believed.
+# Bytes of the log that are read at one snapshot, and the highest GPU number that is believed.
 MOST, DEVICES = 1 << 20, 1024
 
 
 def number():
-    """How many groups of processes have NCCL; 0 where that is unknown. Each makes a communicator when it is first used."""
+    """How many groups of processes use NCCL; 0 if that is unknown. Each creates a communicator when it is first used."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     try:
         return sum("nccl" in str(backends) for backends in list(c10d._world.pg_backend_config.values()))
     except AttributeError:
-        return 0  # not imported, or of another version
+        return 0  # not imported, or another version
 
 
 class Log:
     """NCCL's log of this process."""
 
     def __init__(self):
-        self.path, self.at, self.rest, self.sizes = None, 0, b"", {}  # sizes: by GPU and address
+        self.path, self.at, self.rest, self.sizes = None, 0, b"", {}  # sizes: bytes by GPU and address
         name = os.environ.get("NCCL_DEBUG_FILE", "")
         if name and "%" in name:
             host = socket.gethostname().split(".")[0]
@@ -34,7 +34,7 @@ class Log:
             self.path = name
 
     def read(self):
-        """Bytes by GPU that NCCL has allocated, an address that it has used again once."""
+        """Bytes that NCCL has allocated, by GPU. An address that it has used again counts once."""
         if self.path is not None:
             try:
                 with open(self.path, "rb") as f:
@@ -42,7 +42,7 @@ class Log:
                     text = self.rest + f.read(MOST)
                     self.at = f.tell()
             except OSError:
-                text = b""  # there is none yet
+                text = b""  # there is no log yet
             lines, _, self.rest = text.rpartition(b"\n")
             self.rest = self.rest[-1024:]
             for device, size, address in ALLOCATED.findall(lines):

@@ -1,5 +1,6 @@
-"""What CUDA's allocator has after each step, beside its snapshots: the run's series log, as docs/format.md
-describes it, without sites."""
+"""Counters of CUDA's allocator after each step, in addition to its snapshots: the run's series log in the format of docs/format.md, without
+call sites.
+"""
 
 import os
 import struct
@@ -8,21 +9,21 @@ from ._budget import Budget
 from ._clock import work
 from ._files import NOFOLLOW
 
-# What counting may cost: so many seconds and this share of the time, beyond which steps are left out. And of so many
-# points there is one each second step, of twice as many each third, … so that a long run's log stays small.
+# What counting may cost: seconds at the start, plus a share of the time; steps beyond that are left out. After POINTS points only every
+# second step has one, after twice as many every third, …, so that a long run's log stays small.
 ALLOWANCE, SHARE, POINTS = 0.05, 0.004, 50_000
-# Seconds between writes.
+# Seconds between two writes.
 APART = 1.0
 METERS = "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"
 
 
 class Counters:
     def __init__(self, agent, path, gpu):
-        """Of all devices of an accelerator."""
+        """Counts all devices of an accelerator."""
         self.agent, self.path, self.stats, devices = agent, path, gpu.stats, gpu.count()
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # of the last point
-        self.step = self.time = 0  # likewise
+        self.meters = [[0, 0, 0, 0] for _ in range(devices)]  # values of the last point
+        self.step = self.time = 0  # of the last point
         self.phases = {}
         self.points, self.written, self.budget = 0, 0.0, Budget(agent, ALLOWANCE, SHARE)
         header = b"\x89MDSERI\n\x01\x00\x00\x00"
@@ -30,12 +31,12 @@ class Counters:
         self.pending = bytearray(header + xxh64(header)[:4] + record(b"D", unsigned(devices) + table))
 
     def count(self, step, phase, used):
-        """Adds a point, with what the devices that are used have."""
+        """Adds a point with the counters of the used devices."""
         if step - self.step < 1 + self.points // POINTS or not self.budget.affords():
             return
         begun = work()
         now = int(self.agent.now() * 1e6)
-        # Of the first point the step before the first mark and its epoch are 0, and epochs are not known.
+        # A point has differences from the last point, or from 0 in the first. The epoch is -1: unknown.
         b = varint(step - self.step) + (varint(0) if self.points else varint(-1)) + self.phase(phase)
         b += b"\x00\x00\x01" + varint(now - self.time)
         for device, last in enumerate(self.meters):
@@ -47,7 +48,7 @@ class Counters:
                 n = stats[name]["all"]["current"] if name in stats else 0
                 b += varint(n - last[i])
                 last[i] = n
-            b += b"\x00"  # the driver's figure is in snapshots
+            b += b"\x00"  # snapshots have the driver's figure
         self.pending += record(b"P", b + b"\x00")
         self.step, self.time, self.points = step, now, self.points + 1
         if now - self.written > APART * 1e6:
@@ -65,7 +66,7 @@ class Counters:
     def write(self):
         if self.pending:
             b, self.pending = self.pending, bytearray()
-            f = os.open(self.path, os.O_WRONLY | os.O_APPEND | NOFOLLOW)  # anew: the program may close files that it did not open
+            f = os.open(self.path, os.O_WRONLY | os.O_APPEND | NOFOLLOW)  # opened each time: the program may close files that it did not open
             try:
                 os.write(f, b)
             finally:
@@ -105,7 +106,7 @@ def mixed(lane, word):
 
 
 def xxh64(b):
-    """The xxHash64 of bytes by seed 0, as the log has it."""
+    """The xxHash64 of bytes with seed 0, as the log has it."""
     words = struct.unpack_from("<%dQ" % (len(b) // 8), b)
     at = 0
     if len(b) >= 32:

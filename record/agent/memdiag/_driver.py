@@ -1,22 +1,22 @@
-"""What the driver says of a GPU's memory: of what the allocator does not know, as the context,
-NCCL's buffers, and what other libraries take.
+"""What the driver reports of a GPU's memory. It includes what the allocator does not know: the context, NCCL's buffers, and what other
+libraries take.
 
-NVIDIA's NVML and AMD's ROCm SMI are asked, and not CUDA or HIP: they make no context, wait for no kernel, and cannot spoil the
-capture of a graph. Where they, or a GPU in them, are not to be had, nothing is said.
+The figures come from NVIDIA's NVML and AMD's ROCm SMI, not from CUDA or HIP: these libraries create no context, wait for no kernel, and
+cannot break the capture of a graph. If the library or the GPU in it is missing, nothing is reported.
 """
 
 import ctypes
 import os
 
-# The number of the system's own namespace of processes. In another one, a container's, NVML's process
-# ids are not those that the process knows.
+# The number of the system's own process namespace. In another one, such as a container's, NVML's process ids are not those that the process
+# knows.
 SYSTEM_NAMESPACE = 0xEFFFFFFC
 UNKNOWN = -1
-# ROCm SMI's number of a GPU's own memory.
+# ROCm SMI's number for a GPU's own memory.
 VRAM = 0
-# NVML's own for a figure that it does not have.
+# NVML's value for a figure that it does not have.
 NOT_AVAILABLE = (1 << 64) - 1
-# Processes on one GPU that are looked through.
+# Processes on one GPU that are looked through, at most.
 PROCESSES = 256
 
 
@@ -29,18 +29,18 @@ class Process(ctypes.Structure):
 
 
 def of(torch, name):
-    """The driver of an accelerator; raises where it has no library."""
+    """The driver of an accelerator. Raises an error if its library is missing."""
     if name != "cuda":
         return Told(getattr(torch, name))
     return Amd() if getattr(torch.version, "hip", None) else Driver()
 
 
 class Figures:
-    """A GPU's memory is memory(index): bytes that this process has, or None; that all have; and that there are. None where the GPU is
-    not known."""
+    """A GPU's memory is memory(index): bytes used by this process, or None; bytes used by all; and bytes in total. None if the GPU is not
+    known."""
 
     def figures(self, reserved):
-        """Entries of a snapshot's header: reserved are the bytes that the allocator has, by GPU."""
+        """Entries of a snapshot's header. reserved: bytes that the allocator has, by GPU."""
         used, limits, whole = [], [], 0
         for index in range(max(reserved, default=-1) + 1):
             memory = self.memory(index) if index in reserved else None
@@ -51,7 +51,7 @@ class Figures:
             own, all_, total = memory
             whole |= own is None
             used.append(all_ if own is None else own)
-            # Of the rest of the GPU, others and the context have their part.
+            # The allocator cannot have what others and the context use.
             limits.append(max(total - max(all_ - reserved[index], 0), 0))
         if all(n == UNKNOWN for n in used):
             return {}
@@ -59,7 +59,7 @@ class Figures:
 
 
 class Told(Figures):
-    """Of an accelerator whose module says what of its memory is free."""
+    """An accelerator whose module reports free memory."""
 
     def __init__(self, module):
         self.ask = module.mem_get_info
@@ -70,7 +70,7 @@ class Told(Figures):
 
 
 class Amd(Figures):
-    """Raises OSError or AttributeError where there is no ROCm SMI."""
+    """Raises OSError or AttributeError if ROCm SMI is missing."""
 
     def __init__(self):
         self.smi, self.hip = ctypes.CDLL("librocm_smi64.so"), ctypes.CDLL("libamdhip64.so")
@@ -78,7 +78,7 @@ class Amd(Figures):
             raise OSError("ROCm SMI does not start")
         count, place = ctypes.c_uint32(), ctypes.c_uint64()
         self.smi.rsmi_num_monitor_devices(ctypes.byref(count))
-        self.numbers = {}  # by the place on the bus: HIP_VISIBLE_DEVICES numbers GPUs anew
+        self.numbers = {}  # by place on the bus, since HIP_VISIBLE_DEVICES renumbers GPUs
         for n in range(count.value):
             if not self.smi.rsmi_dev_pci_id_get(n, ctypes.byref(place)):
                 self.numbers[place.value >> 32, place.value >> 8 & 0xFF, place.value >> 3 & 0x1F] = n
@@ -95,20 +95,20 @@ class Amd(Figures):
 
 
 class Driver(Figures):
-    """NVIDIA's. Raises OSError or AttributeError where there is no NVML."""
+    """NVIDIA's driver. Raises OSError or AttributeError if NVML is missing."""
 
     def __init__(self):
         self.nvml, self.cuda = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.CDLL("libcuda.so.1")
         if self.nvml.nvmlInit_v2():
             raise OSError("NVML does not start")
-        self.handles = {}  # by the index that CUDA has: NVML's, or None
+        self.handles = {}  # by CUDA's index: NVML's handle, or None
         try:
             self.knows_pids = os.stat("/proc/self/ns/pid").st_ino == SYSTEM_NAMESPACE
         except OSError:
             self.knows_pids = False
 
     def handle(self, index):
-        """NVML's handle of a GPU by its UUID: CUDA_VISIBLE_DEVICES numbers them anew."""
+        """NVML's handle of a GPU. It is found by UUID, since CUDA_VISIBLE_DEVICES renumbers GPUs."""
         if index not in self.handles:
             device, uuid, handle = ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.c_void_p()
             found = False
@@ -120,8 +120,7 @@ class Driver(Figures):
         return self.handles[index]
 
     def memory(self, index):
-        """Bytes of a GPU: what this process has, or None; what all have; and what there is. None where
-        the GPU is not known."""
+        """Bytes of a GPU: used by this process, or None; used by all; and in total. None if the GPU is not known."""
         handle, memory = self.handle(index), Memory()
         if handle is None or self.nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)):
             return None

@@ -1,6 +1,6 @@
-"""One thing that is done differently between the steps of a program, as memdiag doctor asks: to see whether it ends a leak.
+"""Changes one thing between the steps of a program, as memdiag doctor asks, to see whether that ends a leak.
 
-Nothing here runs unless the settings ask for it. What raises is reported, and the intervention is given up.
+Nothing here runs unless the settings ask for it. An error is reported, and ends the intervention.
 """
 
 import collections
@@ -18,44 +18,44 @@ from ._roots import Registries
 from ._switches import Switches
 from ._walk import Walk, key_text
 
-# Seconds of one search for what is to be changed; the next one is when so many times the steps, or the time, have passed.
+# Seconds of one search for what to change. The next search comes when the steps, or the time, are so many times as many.
 SECONDS, AGAIN = 2.0, 1.3
-# Seconds between times at which it is done where no steps count.
+# Seconds between two changes if no steps count.
 APART = 0.1
-# The path of several containers that are alike ends so; and the path of a chain of objects.
+# ALIKE: how a path to several similar containers ends. CHAIN: how a path to a chain of objects ends.
 ALIKE, CHAIN = " more like it", "…"
-# Objects of a chain that are counted at most.
+# Objects of a chain that are counted, at most.
 LINKS = 100_000
-# Types of objects that are named, and how many more of one there are at least: in all, and a step.
+# TYPES: types of objects that are reported. FEWEST and EACH: how many more of a type there must be, in all and per step.
 TYPES, FEWEST, EACH = 5, 20, 0.5
-# Items of a container that are looked at in each step, the newest; all the first time.
+# Items of a container that are looked at in each step: the newest. The first time, all.
 NEWEST = 256
 
 
 class Intervention:
-    """What to do ("collect", "release", "seed", "count", "switch", "cap", "clear", "share", "cut", "detach", "unhook"), from which step, or second, on,
-    and the path of the holder; of "switch" what is off."""
+    """kind is what to do: "collect", "release", "seed", "count", "switch", "cap", "clear", "share", "cut", "detach" or "unhook". start is
+    the first step, or second. path leads to the holder; for "switch" it lists what to turn off."""
 
     def __init__(self, agent, about):
         self.agent = agent
         self.kind, self.path, self.start = about["kind"], about["path"], float(about["from"])
-        self.child = about.get("child", False)  # it is for processes that are recorded beside the one of their rank
-        self.nodes, self.next = [], 0.0  # where it is, and when it is looked for again
-        self.keep, self.hooks = {}, {}  # by path: how many items stay, and the hooks that were there
-        self.alike = {}  # tensors for which others like them are exchanged
-        self.known = set()  # containers whose older items were looked at
+        self.child = about.get("child", False)  # it is for processes recorded beside the one of their rank
+        self.nodes, self.next = [], 0.0  # where the path leads, and when to search again
+        self.keep, self.hooks = {}, {}  # by path: how many items stay, and the hooks that were there before
+        self.alike = {}  # by likeness: the tensor that replaces similar ones
+        self.known = set()  # containers whose older items were looked at already
         self.found, self.acts, self.changed, self.failed = False, 0, 0, ""
-        self.since, self.due = 0.0, 0.0  # when it was done first, and where no steps count is to be done again
-        self.states = None  # of the random number generators, when it was done first
-        self.types, self.grown, self.counted = None, {}, 0.0  # numbers of objects by type at first, what more there were, and when to count again
+        self.since, self.due = 0.0, 0.0  # when it was first done; without steps, when to do it next
+        self.states = None  # states of the random number generators when it was first done
+        self.types, self.grown, self.counted = None, {}, 0.0  # objects by type at first; how many more there are; when to count again
         self.switches = Switches(agent, self.path.split(",")) if self.kind == "switch" else None
 
     def now(self):
         batches = self.agent.batches  # a loader's worker takes no steps
-        return batches[0] if batches else self.agent.step or self.agent.ran()  # as the run's marks: a service mostly waits
+        return batches[0] if batches else self.agent.step or self.agent.ran()  # the run counts seconds in the same way: a service mostly waits
 
     def act(self):
-        """Between two steps, or where none are counted now and then. Called guarded."""
+        """Called through guarded: between two steps or, if no steps count, now and then."""
         self.due = time.monotonic() + APART
         if self.failed or self.child != (self.agent.number > 0) or self.now() < self.start:
             return
@@ -78,17 +78,17 @@ class Intervention:
             self.since = self.agent.now()
 
     def forked(self):
-        """In the child of a fork nothing was found or done yet; what is off stays off."""
+        """In the child of a fork, nothing was found or done yet. What is turned off stays off."""
         return self if self.switches is not None else Intervention(self.agent, self.agent.settings["intervention"])
 
     def imported(self, torch):
-        """PyTorch has been imported. Called guarded."""
+        """PyTorch has been imported. Called through guarded."""
         if self.switches is not None:
             self.switches.off(torch)
             self.found, self.since, self.acts = True, self.agent.now(), 1
 
     def release(self):
-        """Has allocators return free memory to the system. Returns whether any did."""
+        """Makes allocators return free memory to the system. Returns whether any did."""
         import ctypes
 
         torch = self.agent.torch.module
@@ -99,7 +99,7 @@ class Intervention:
         return ctypes.CDLL(None).malloc_trim(0)
 
     def seed(self):
-        """Has each step draw the same random numbers, so that random data are the same in each."""
+        """Makes each step draw the same random numbers, so that random data do not differ between steps."""
         torch, numpy = self.agent.torch.module, sys.modules.get("numpy")
         now = random.getstate(), numpy and numpy.random.get_state(), torch and torch.get_rng_state()
         self.states = self.states or now
@@ -111,7 +111,7 @@ class Intervention:
         return 1
 
     def count(self):
-        """Counts objects by type, now and then."""
+        """Counts objects by type from time to time."""
         if self.now() < self.counted:
             return 0
         self.counted = self.now() * AGAIN
@@ -120,7 +120,7 @@ class Intervention:
         if self.types is None:
             self.types, self.first = numbers, self.now()
         least = max(FEWEST, EACH * (self.now() - self.first))
-        self.grown = {t: n - self.types[t] for t, n in numbers.items() if n - self.types[t] >= least and t is not tuple}  # those are the recorder's, too
+        self.grown = {t: n - self.types[t] for t, n in numbers.items() if n - self.types[t] >= least and t is not tuple}  # the recorder makes tuples, too
         return 0
 
     def on_holders(self):
@@ -156,7 +156,7 @@ class Intervention:
         return out
 
     def detach(self, obj):
-        """Has a tensor, or those in a container, let go of their graph."""
+        """Detaches a tensor, or the tensors in a container, from their graph."""
         tensor = self.agent.torch.module.Tensor
         if issubclass(type(obj), tensor):
             if obj.grad_fn is None:
@@ -168,7 +168,7 @@ class Intervention:
         return exchange(obj, newest(obj, most), tensor, lambda t: t.detach() if t.grad_fn is not None else t)
 
     def first(self, t):
-        """The first tensor that was as large and of the same kind."""
+        """The first tensor with the same size and kind."""
         return self.alike.setdefault((type(t), tuple(t.shape), t.dtype, t.device), t)
 
     def about(self):
@@ -177,7 +177,7 @@ class Intervention:
         return {"grown": grown, "found": self.found, "since": self.since, "acts": self.acts, "changed": self.changed, "failed": self.failed, "kept": max(self.keep.values(), default=0)}
 
     def text(self):
-        """What was done, for the run's notes; "" where nothing was changed."""
+        """What was done, for the run's notes; "" if nothing was changed."""
         if self.kind == "count":
             return ""
         what = "memdiag doctor changed this run: %s" % self.kind + (" of " + self.path if self.path else "")
@@ -185,15 +185,15 @@ class Intervention:
 
 
 class Seek(Walk):
-    """A walk that looks for the places of a path."""
+    """A walk that searches for the objects of a path."""
 
     def __init__(self, agent, path):
         super().__init__(agent.torch.module, {}, {}, quiet=False)
         self.registered = Registries()
         path, alike, _ = path.rpartition(" and ") if path.endswith(ALIKE) else (path, "", "")
         self.path, self.several = path.removesuffix(CHAIN), bool(alike)
-        self.end = "." + self.path.rpartition(".")[2] if path.endswith(CHAIN) else ""  # of the path to the first object of a chain
-        self.places = []  # of containers, and of the tensor, or the object, of that name
+        self.end = "." + self.path.rpartition(".")[2] if path.endswith(CHAIN) else ""  # the last part of the path to the first object of a chain
+        self.places = []  # containers, tensors and objects that the walk has met
 
     def seek(self):
         begun = work()
@@ -230,12 +230,12 @@ def length(c):
 
 
 def base(c):
-    """The type of Python's own whose methods change a container: what a subclass defines is not called."""
+    """Python's own type whose methods change a container. Methods of a subclass are not called."""
     return next((b for b in (collections.OrderedDict, dict, list, collections.deque, set) if issubclass(type(c), b)), None)
 
 
 def cap(c, most):
-    """Lets go of the oldest items, so that so many stay; of all items of a cache, whose oldest is unknown. Returns how many went."""
+    """Removes the oldest items, so that so many stay. Of a cache it removes all, since its oldest are unknown. Returns how many it removed."""
     n, b = length(c), base(c)
     if type(c) is lru_cache_wrapper:
         c.cache_clear()
@@ -259,7 +259,7 @@ def cap(c, most):
 
 
 def following(obj, name):
-    """The object to which another refers by an attribute; None where there is none."""
+    """The object that an attribute of another refers to; None if there is none."""
     try:
         return attribute(obj, type(obj), name)
     except (LookupError, AttributeError):
@@ -267,7 +267,7 @@ def following(obj, name):
 
 
 def links(obj, name):
-    """The number of objects in a chain. Each has the next as an attribute."""
+    """The number of objects in a chain, in which each has the next as an attribute."""
     n = 0
     while obj is not None and n < LINKS:
         obj, n = following(obj, name), n + 1
@@ -275,7 +275,7 @@ def links(obj, name):
 
 
 def cut(obj, name, most):
-    """Has a chain end after so many objects. Returns whether it was longer."""
+    """Ends a chain after so many objects. Returns whether it was longer."""
     for _ in range(most - 1):
         obj = None if obj is None else following(obj, name)
     if obj is None or following(obj, name) is None:
@@ -297,7 +297,7 @@ def unhook(c, known):
 
 
 def newest(c, most):
-    """Keys and items of a list, a deque or a dictionary, the newest; none of other containers."""
+    """The newest keys and items of a list, a deque or a dictionary; none of other containers."""
     b = base(c)
     if b in (list, collections.deque):
         n = b.__len__(c)
@@ -308,7 +308,7 @@ def newest(c, most):
 
 
 def older(c, most, number):
-    """So many keys and items of a list, a deque or a dictionary, which came before the newest; none of other containers."""
+    """So many keys and items of a list, a deque or a dictionary, from before the newest; none of other containers."""
     b = base(c)
     if b in (list, collections.deque):
         n = b.__len__(c) - most
@@ -319,7 +319,7 @@ def older(c, most, number):
 
 
 def exchange(c, items, tensor, by):
-    """Has items of a container have what by returns in the place of their tensors. Returns how many changed."""
+    """Replaces tensors in items of a container by what by returns. Returns how many items changed."""
     changed = 0
     for key, item in items:
         now = exchanged(item, tensor, by)
@@ -330,7 +330,7 @@ def exchange(c, items, tensor, by):
 
 
 def exchanged(item, tensor, by, deep=True):
-    """An item with other tensors: itself where all stay, or they are not in plain tuples, lists and dictionaries."""
+    """An item with its tensors replaced. The item itself if none is, or if they are not in plain tuples, lists and dictionaries."""
     if issubclass(type(item), tensor):
         return by(item)
     if deep and type(item) in (tuple, list):

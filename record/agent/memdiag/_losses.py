@@ -1,7 +1,7 @@
-"""The losses that the program takes backward or tells by mark, one line each, with all their bits: losses.csv of a run.
+"""The losses that the program passes to backward or to mark, one per line and with all their bits: losses.csv of a run.
 
-They tell whether two runs computed the same. A loss is read where it lies, without a call of PyTorch's operators. On a GPU
-that would have the program wait for it, so that only mark tells losses there, but in the runs that memdiag doctor compares.
+They show whether two runs computed the same. A loss is read from its memory, without calling operators of PyTorch. On a GPU, the program
+would have to wait for that. So only mark records losses there, except in the runs that memdiag doctor compares.
 """
 
 import struct
@@ -11,28 +11,28 @@ from ._marks import number
 from ._table import Table
 
 HEADER = b"step,source,loss\n"
-# Of so many losses each one is kept, of twice as many more each second one, of four times as many each fourth, and so on: to read
-# one takes some 10 microseconds.
+# Each of the first POINTS losses is kept, then every second one of twice as many, every fourth one of four times as many, and so on:
+# reading one takes some 10 microseconds.
 POINTS = 2_000
 
 
 class Losses(Table):
     def __init__(self, agent):
         super().__init__(agent, "losses", HEADER)
-        self.formats = {}  # by dtype, how a number lies in memory
+        self.formats = {}  # by dtype: the format of a number in memory
 
     def fresh(self):
         super().fresh()
-        self.counts = {}  # by source, how many were seen, and kept
+        self.counts = {}  # by source: how many were seen, and how many kept
 
     def watch(self, torch):
-        """Has the losses seen that PyTorch takes backward: it asks this function for their gradient, which is not on the
-        stack any more when backward computes."""
+        """Watches for losses that PyTorch starts a backward pass from. It calls this function to make their gradient, which is done before
+        the backward pass computes."""
         autograd = getattr(torch, "autograd", None)
         original = getattr(autograd, "_make_grads", None)
         if original is None:
             return
-        import ctypes  # which PyTorch has imported
+        import ctypes  # PyTorch has imported it already
 
         self.torch, self.tensor, self.string_at = torch, torch.Tensor, ctypes.string_at
         self.formats = {torch.float32: "<f", torch.float64: "<d", torch.float16: "<e", torch.bfloat16: ""}
@@ -55,7 +55,7 @@ class Losses(Table):
             self.failed(e)
 
     def awaits(self, t):
-        """Whether the program is to wait for a loss on a GPU. While a graph is captured it may not."""
+        """Whether the program may wait for a loss on a GPU. While a CUDA graph is captured, it must not."""
         return self.agent.settings.get("experiment") and t.is_cuda and not self.torch.cuda.is_current_stream_capturing()
 
     def read(self, t):
@@ -69,7 +69,7 @@ class Losses(Table):
             self.take("mark", loss)
 
     def keeps(self, source):
-        """Whether the loss that has been seen is one of those to keep."""
+        """Whether the current loss is one to keep."""
         seen, kept = self.counts.get(source, (0, 0))
         keeps = seen % (1 << kept // POINTS) == 0
         self.counts[source] = seen + 1, kept + keeps

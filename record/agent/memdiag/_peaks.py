@@ -1,7 +1,7 @@
-"""The peaks of memory that steps reach, beside the size of their input, where the program marks that: peaks.csv of a run.
+"""The peaks of memory that steps reach, with the size of their input, if the program marks that: peaks.csv of a run.
 
-Allocator and kernel count the highest peak so far. A step in which it rises has reached it, so that its peak is exact; of the other
-steps it is not known. Nothing is reset: the program may read these counters itself.
+The allocator and the kernel count the highest peak so far. If it rises in a step, that step has reached it, and its peak is exact. The
+peaks of other steps are not known. Nothing is reset, since the program may read these counters itself.
 """
 
 
@@ -12,7 +12,7 @@ from ._marks import number
 from ._table import Table
 
 HEADER = b"step,phase,device,batch,length,peak\n"
-# What reading the counters may cost: so many seconds and this share of the time. A step whose predecessor was not read has no peak.
+# What reading the counters may cost: seconds at the start, plus a share of the time. A step after one that was not read has no peak.
 ALLOWANCE, SHARE = 0.05, 0.004
 
 
@@ -22,17 +22,17 @@ class Peaks(Table):
 
     def fresh(self):
         super().fresh()
-        self.batch = self.length = 0  # of the last input, also for snapshots
-        self.highest = {}  # when the counters were last read
+        self.batch = self.length = 0  # sizes of the last input; snapshots have them, too
+        self.highest = {}  # by device: the peak at the last read
         self.budget = Budget(self.agent, ALLOWANCE, SHARE)
 
     def told(self, step, batch, length):
-        """What ran since the last such mark had an input of this size."""
+        """What has run since the last such mark had an input of this size."""
         self.batch, self.length = (0 if v is None else max(number(self.agent, name, int, v) or 0, 0) for name, v in (("batch", batch), ("length", length)))
         self.look(step)
 
     def began(self):
-        """Another phase has begun: what ran until here, as an evaluation, is not of its steps."""
+        """Another phase has begun. What ran before it, such as an evaluation, does not belong to its steps."""
         self.look(None)
 
     def look(self, step):
@@ -56,7 +56,7 @@ class Peaks(Table):
                 self.add(b"%d,%s,%s,%d,%d,%d\n" % (max(step, 0), named(self.agent.phase), device, self.batch, self.length, peak))
 
     def peaks(self):
-        """The highest peaks so far, of the GPUs that are used, else of the process."""
+        """The highest peaks so far: of the GPUs that are used, else of the process."""
         cuda = self.agent.torch.cuda
         if cuda is not None and cuda.recording:
             return [(b"%s:%d" % (cuda.gpu.name.encode(), i), cuda.gpu.stats(i)["allocated_bytes"]["all"].get("peak", 0)) for i in range(cuda.gpu.count())]
@@ -64,5 +64,5 @@ class Peaks(Table):
 
 
 def named(phase):
-    """A phase as a field of the table."""
+    """A phase's name as a field of the table."""
     return "".join(c if c.isalnum() else "_" for c in phase or "")[:40].encode("utf-8", "replace")

@@ -1,9 +1,8 @@
-"""Threads that the program starts once PyTorch is imported: a dispatch mode is one thread's, so each gets its own.
+"""Threads that the program starts after importing PyTorch. A dispatch mode belongs to one thread, so each gets its own.
 
-It is entered and left where threading makes a thread known and forgets it, so that no frame of
-ours stands below the program's. What it may cost is bounded, and no step tells where such a
-thread could be left out for a while: one that goes on for long is left for good. What is made there from
-then on is counted, and told by its size from what was seen.
+The mode is entered and left where threading registers a thread and removes it, so that no frame of ours is below the program's. Its cost is
+bounded. No step shows when such a thread could be left out for a while, so a thread that goes on for long is left out for ever. The census
+counts the storages that it allocates from then on, and assigns them to stacks by size.
 """
 
 import threading
@@ -12,7 +11,7 @@ from ._budget import Budget
 from ._clock import work
 from ._leave import leave
 
-# What watching threads may cost: so many seconds and this share of the time, looked at each so many operators.
+# What watching threads may cost: seconds at the start, plus a share of the time. It is checked each OFTEN operators.
 ALLOWANCE, SHARE, OFTEN = 0.06, 0.015, 128
 
 
@@ -47,7 +46,7 @@ class Threads:
             mode.__enter__()
 
     def exhausted(self, mode, frame):
-        """A mode has seen as many operators as it was to, the last one in a frame of its thread."""
+        """A mode has seen as many operators as its limit. frame called the last one."""
         if not mode.paused:
             now = work()
             self.budget.spent += self.source.price.of(OFTEN, now - mode.since)

@@ -1,8 +1,8 @@
-"""What memdiag knows, in the run that the program has open with W&B, MLflow or TensorBoard.
+"""Logs what memdiag knows to the run that the program has open with W&B, MLflow or TensorBoard.
 
-Live and reserved memory at each snapshot, and of GPUs in between; the verdict and the forecast, which memdiag
-writes to a file beside the snapshots while it watches the run. A thread of its own writes them, so that the program waits
-for no server. It opens and closes no run, and takes none of the run's steps: the step is a metric of memdiag's.
+It logs live and reserved memory at each snapshot, and of GPUs also in between; and the verdict and the forecast, which memdiag writes to a
+file beside the snapshots while it watches the run. A thread of its own does this, so that the program waits for no server. It opens and
+closes no run, and uses none of the run's steps: the step is a metric of its own.
 """
 
 import _thread
@@ -14,13 +14,13 @@ import time
 
 from ._own import fill_caches
 
-# Seconds between looks at what is new, and between points of GPUs' memory.
+# Seconds between looks for new figures, and between points of GPUs' memory.
 NAP, APART = 0.5, 10.0
-# A look for TensorBoard's writers goes through all objects: it may take this share of the time.
+# The search for TensorBoard's writers goes through all objects. It may take this share of the time.
 SEARCH_SHARE = 0.005
-# The file with the verdict is memdiag's, and short.
+# The file with the verdict is short.
 MOST = 1 << 16
-# After an error a tracker is left alone for so many seconds, after each further one twice as long, and at most so long.
+# After an error, a tracker pauses for so many seconds, after each further one twice as long, up to a limit.
 REST, LONGEST = 1.0, 300.0
 PREFIX = "memdiag/"
 
@@ -31,11 +31,11 @@ class Trackers:
         self.all = [KINDS[name](agent) for name in names]
         self.values, self.step = {}, 0  # the newest point
         self.fresh = False
-        self.verdict, self.stamp = {}, None  # what memdiag said last, and when that was written
-        self.looked = None  # when GPUs were looked at; None if that is due
+        self.verdict, self.stamp = {}, None  # memdiag's last verdict, and what identifies its file
+        self.looked = None  # when GPUs were last looked at; None if a look is due
 
     def start(self):
-        # A signal that the program waits for is not to come to our thread.
+        # A signal that the program waits for must not go to our thread.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             _thread.start_new_thread(self.loop, (os.getpid(),))
@@ -43,7 +43,7 @@ class Trackers:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def point(self, devices):
-        """Takes what a snapshot has of each device."""
+        """Takes the figures of each device from a snapshot."""
         for t in self.all:
             t.seen()
         for d in devices:
@@ -63,7 +63,7 @@ class Trackers:
             if os.getpid() != pid:
                 return
             if self.agent.number or not any(self.agent.owner.values()):
-                continue  # another process records, or none yet
+                continue  # another process records, or none does yet
             self.look()
 
     def look(self):
@@ -77,7 +77,7 @@ class Trackers:
             t.put(self.step, dict(self.values), self.verdict, fresh)
 
     def finish(self):
-        """Says at the program's end which trackers got nothing, or not the last of it."""
+        """Reports at the program's end which trackers got nothing, or not the last points."""
         if any(self.agent.owner.values()):
             for t in self.all:
                 if t.error:
@@ -86,7 +86,7 @@ class Trackers:
                     self.agent.note("nothing was logged to %s: memdiag found no open run while snapshots were taken (it sees those of %s)" % (t.name, t.opens))
 
     def gpus(self):
-        """Adds a point of the GPUs that the last snapshot had."""
+        """Adds a point of the GPUs in the last snapshot."""
         cuda, now = self.agent.torch.cuda, time.monotonic()
         if cuda is None or not cuda.recording or self.looked is not None and now < self.looked + APART:
             return
@@ -97,7 +97,7 @@ class Trackers:
             self.step, self.fresh = self.agent.step, True
 
     def read(self):
-        """Reads what memdiag says of the run, if that is new."""
+        """Reads memdiag's verdict on the run, if it is new."""
         try:
             f = os.open(os.path.join(self.agent.dir, self.agent.settings["standing"]), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
@@ -112,20 +112,20 @@ class Trackers:
 
 
 class Tracker:
-    """One kind of tracker; put writes to the runs that it finds open."""
+    """One kind of tracker. put writes to a run that it finds open."""
 
     def __init__(self, agent):
         self.agent = agent
-        self.error = ""  # the last one; none if something was written since
-        self.rest, self.rests = REST, 0.0  # how long the next rest is, and until when this one lasts
-        self.found, self.fresh = False, False  # whether a run was open once, and there is a point that is not written
-        self.run, self.said = None, None  # the run that was written to last, and the verdict that it has
+        self.error = ""  # the last error; "" if something was written since
+        self.rest, self.rests = REST, 0.0  # how long the next pause is, and when this one ends
+        self.found, self.fresh = False, False  # whether a run was ever open; whether there is an unwritten point
+        self.run, self.said = None, None  # the run that was last written to, and the verdict that it has
 
     def seen(self):
-        """A snapshot is taken, mostly in a thread of the program's."""
+        """A snapshot is being taken, mostly in a thread of the program."""
 
     def put(self, step, values, verdict, fresh):
-        """Writes to the open run, if there is one to which something is new."""
+        """Writes what is new to the open run, if there is one."""
         self.fresh = self.fresh or fresh
         if self.error and time.monotonic() < self.rests:
             return
@@ -139,7 +139,7 @@ class Tracker:
     def write(self, step, values, verdict):
         run = self.find()
         if run is None:
-            self.run = None  # one that has ended is let go of
+            self.run = None  # do not hold a run that has ended
             return
         if run != self.run:
             self.begin(run)
@@ -156,7 +156,7 @@ class Tracker:
 
 
 def numbers(verdict):
-    """The forecast, as metrics; none where memory is not known to run out."""
+    """The forecast as metrics; none if memory is not known to run out."""
     return {"memory_full_" + key: verdict[key] for key in ("step", "in_seconds") if verdict.get(key) is not None}
 
 
@@ -171,7 +171,7 @@ class WandB(Tracker):
         run.define_metric(PREFIX + "*", step_metric=PREFIX + "step")
 
     def log(self, run, step, values):
-        # Without commit the point goes with the next row that the program logs: its steps stay as they are.
+        # Without commit, the point goes with the next row that the program logs, so that its steps do not change.
         run.log({PREFIX + "step": step, **{PREFIX + key: value for key, value in values.items()}}, commit=False)
 
     points = log
@@ -183,7 +183,7 @@ class WandB(Tracker):
 
 class MLflow(Tracker):
     name, opens = "mlflow", "mlflow.start_run"
-    open = None  # the run that the thread which takes snapshots has open
+    open = None  # the open run of the thread that takes snapshots
 
     def seen(self):
         active = getattr(sys.modules.get("mlflow"), "active_run", None)
@@ -194,7 +194,7 @@ class MLflow(Tracker):
     def find(self):
         fluent = sys.modules.get("mlflow.tracking.fluent")
         runs = getattr(fluent, "_active_run_stack", None)
-        if hasattr(runs, "get_all_thread_values"):  # each thread has runs of its own
+        if hasattr(runs, "get_all_thread_values"):  # each thread has its own runs
             ids = [stack[-1].info.run_id for stack in list(runs.get_all_thread_values().values()) if stack]
             return self.open if self.open in ids else ids[0] if ids else None
         return self.open
@@ -218,7 +218,7 @@ class TensorBoard(Tracker):
     begun = None
 
     def find(self):
-        """The writer that is open: what the last one wrote to, or else the first that is found."""
+        """The open writer: the one last written to, or else the first that is found."""
         if self.run is not None and self.run[0].file_writer is self.run[1]:
             return self.run
         self.run = None
@@ -244,7 +244,7 @@ class TensorBoard(Tracker):
         return sys.modules[type(run[0]).__mro__[-2].__module__.rpartition(".")[0] + ".summary"]
 
     def points(self, run, step, values):
-        # Not by the writer itself, which opens a new file if the program has closed it.
+        # Not through the writer itself: it opens a new file if the program has closed it.
         for key, value in values.items():
             run[1].add_summary(self.summaries(run).scalar(PREFIX + key, value), step)
 

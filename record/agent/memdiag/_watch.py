@@ -1,32 +1,32 @@
-"""memdiag.watch: how many tensors stay after calls of a function, or passes of a block.
+"""memdiag.watch: how many tensors stay after calls of a function, or passes through a block.
 
-Under the recorder the tensors are listed before a call and after it: the young ones, which Python's collector has apart,
-in microseconds, or after a call with collections all of them, in milliseconds. So of many calls some are looked at. Without
-the recorder nothing is done.
+Under the recorder, tensors are listed before and after a call. Young tensors, which Python's collector has in a list of their own, take
+microseconds. After a call with a collection, all tensors must be listed, which takes milliseconds. So of many calls only some are looked
+at. Without the recorder, nothing is done.
 """
 
 import gc
 import sys
 
-TYPE_CHECKING = False  # as typing has it, whose import takes milliseconds
+TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-# What looks may cost, and searches for holders as much: so many seconds, and this share of the time since the first step.
+# What looks may cost, and searches for holders again: seconds at the start, plus a share of the time since the first step.
 ALLOWANCE, SHARE = 0.1, 0.01
-# Who holds what stays is asked once tensors of so many calls stay, and again after so many times the calls.
+# The holders of what stays are searched once tensors of so many calls stay, and again after so many times the calls.
 CALLS, AGAIN = 4, 1.6
-# From this generation on a collection makes objects old; from Python 3.14 on each does.
+# From this generation on, a collection makes objects old; from Python 3.14 on, every collection does.
 OLD = 1 if sys.version_info < (3, 14) else 0
-# What is gone of earlier storages is let go when there are so many times as many.
+# Entries of earlier storages that are freed are dropped when there are so many times as many entries.
 MORE = 1.5
-# Of calls that overlap without a pause, those of so many are looked at together.
+# Of calls that overlap without a pause, so many share one look.
 TOGETHER = 16
-# How the path ends of the file whose functions stand for watched ones. The program may have the package from another folder than the agent.
+# The end of the path of the file with the wrapper functions. The program may have the package from another folder than the agent.
 WRAPPER = "/memdiag/_wrapper.py"
-# The last calls, whose results the program may still be using.
+# The last calls. The program may still use their results.
 RECENT = 2
 
 
@@ -37,9 +37,10 @@ class watch:
         def collate(batch): ...                  evaluate(model)
 
     The run then says: watch "collate": after 100 calls 100 tensors (50.0 KiB) stay, held by list `kept` (100 items).
-    A call of a coroutine function ends when it has been awaited, one of a generator when that is exhausted or closed. Such
-    calls may overlap: what is made meanwhile by others counts as theirs until it is gone. Blocks that overlap on one thread are one call. Watches of one name are one. Calls
-    on several threads at once are mixed up. Without the recorder a watch does nothing. Raises TypeError without a name, and nothing else.
+    A call of a coroutine function ends when it has been awaited, and a call of a generator when it is exhausted or closed. Such calls
+    may overlap: then tensors that others allocate meanwhile count as theirs until they are freed. Blocks that overlap on one thread are
+    one call. Watches with the same name are one watch. Calls that run on several threads at once are not kept apart. Without the
+    recorder, a watch does nothing. Raises TypeError without a name, and no other error.
     """
 
     def __init__(self, name: str) -> None:
@@ -69,17 +70,17 @@ class watch:
 
     @property
     def tensors(self) -> int:
-        """How many tensors stay, as of the last look."""
+        """How many tensors stayed at the last look."""
         return self._figure("tensors")
 
     @property
     def bytes(self) -> int:
-        """How many bytes they have."""
+        """Bytes of these tensors."""
         return self._figure("bytes")
 
     @property
     def held_by(self) -> str:
-        """What holds them, such as "list `kept` (100 items)"; "" where that is not known."""
+        """What holds these tensors, such as "list `kept` (100 items)"; "" if that is not known."""
         return self._figure("held_by") or ""
 
     def _tell(self, what):
@@ -95,7 +96,7 @@ class watch:
 
 
 class Overlapping:
-    """A context for a call that others of the name may overlap, on the same thread."""
+    """A context for a call that other calls of the same name may overlap on the same thread."""
 
     def __init__(self, watch):
         self.watch = watch
@@ -115,17 +116,17 @@ def stays_of(agent, name):
 
 
 class Stays:
-    """What is known of the watches of one name."""
+    """What is known of the watches with one name."""
 
     def __init__(self, agent, name):
         self.agent, self.name = agent, name
         self.calls, self.tensors, self.bytes, self.held_by = 0, 0, 0, ""
-        self.thread, self.depth = None, 0  # of the call that is under way, which may call itself
-        self.open, self.ended = 0, 0  # overlapping calls that are under way, and those that ended since the last look
-        self.looking, self.before, self.swept = False, set(), 0  # weak references of the storages there were before, and how many at the last sweep
-        self.made = {}  # by weak reference, of storages that live: bytes, the call, and for how many calls it stands
-        self.looks, self.sampled = [], False  # the last calls after which was looked, with how many ended since the list; and whether others were not
-        self.deep, self.collections = False, None  # whether all tensors are listed; and how often had been collected
+        self.thread, self.depth = None, 0  # of the current call, which may call itself
+        self.open, self.ended = 0, 0  # current overlapping calls, and how many ended since the last look
+        self.looking, self.before, self.swept = False, set(), 0  # weak references to the storages of before; how many after the last sweep
+        self.made = {}  # by weak reference to a live storage: bytes, the call, and for how many calls it stands
+        self.looks, self.sampled = [], False  # the last looks: after which call, and how many ended since the list; whether other calls were not looked at
+        self.deep, self.collections = False, None  # whether all tensors are listed; the number of collections at the list
         self.spent, self.searched, self.next = 0.0, 0.0, 0
         self.noted = None
 
@@ -145,13 +146,13 @@ class Stays:
         self.open += 1
 
     def list_before(self):
-        """Lists what there is before a call, or before the first of several that overlap."""
+        """Lists the storages before a call, or before the first of several that overlap."""
         torch = self.agent.torch.module
         if torch is not None and self.affords(self.spent):
             with Cost(self, "spent"):
                 self.collections = collections()
                 self.looking = True
-                # Views of old storages are young: all storages are listed once.
+                # A young tensor may be a view of an old storage, so all storages are listed once.
                 for address, s in storages(torch, self.deep or not self.before).items():
                     if address not in self.before and address not in self.made:
                         self.before.add(s._weak_ref())
@@ -172,7 +173,7 @@ class Stays:
 
     def end_overlapping(self):
         self.calls += 1
-        self.open = max(0, self.open - 1)  # of a call that began before the recorder, nothing was told
+        self.open = max(0, self.open - 1)  # a call that began before the recorder was not announced
         self.ended += 1
         if self.looking and (self.open == 0 or self.ended >= TOGETHER and self.affords(self.spent)):
             with Cost(self, "spent"):
@@ -206,8 +207,8 @@ class Stays:
         self.judge()
 
     def judge(self):
-        """Takes a call's results for what stays only as far as calls before it have left some, for the program may use
-        them yet. A call that was looked at stands for those before it that were not."""
+        """Judges how many tensors stay. The program may still use the results of the last calls, so of these only as many count as earlier
+        calls have left on average. A call with a look stands for the calls before it without one."""
         recent = [(c, together) for c, together in self.looks if c > self.calls - RECENT]
         before = next((c for c, _ in reversed(self.looks) if c <= self.calls - RECENT), 0)
         old = [(n, weight) for n, call, weight in self.made.values() if call <= before]
@@ -224,7 +225,7 @@ class Stays:
         self.note()
 
     def search(self):
-        """Asks the search for holders, which has a budget of its own, for those of earlier calls."""
+        """Searches for holders of tensors of earlier calls. The search has its own budget."""
         holders, site = self.agent.holders, ("watch", self.name)
         holders.walk({a: site for a, (_, call, _) in self.made.items() if call <= self.calls - RECENT}, {}, {})
         if site in holders.found:
@@ -245,7 +246,7 @@ class Stays:
 
 
 class Cost:
-    """A context whose seconds of work are added to a field."""
+    """A context that adds its seconds of work to a field."""
 
     def __init__(self, stays, field):
         self.stays, self.field = stays, field
@@ -262,13 +263,13 @@ class Cost:
 
 
 def collections():
-    """How often objects have become old: those that were made since are young."""
+    """How often objects have become old. Those made since then are young."""
     return [g["collections"] for g in gc.get_stats()[OLD:]]
 
 
 def storages(torch, deep):
-    """The storages with bytes that a tensor of the program's has, by address: a young one, or any. Of subclasses there are
-    none, which may call the program."""
+    """The storages with bytes that a young tensor of the program has, or any tensor, by address. Tensors of subclasses are left out: asking
+    them may call the program."""
     from ._census import unasked
     from ._handlers import raised
     from ._objects import of_types
@@ -284,7 +285,7 @@ def storages(torch, deep):
             except Exception as e:
                 if raised(e):
                     raise
-                # It has none: sparse, or of a transformation.
+                # It has no storage: sparse, or of a transformation.
     return found
 
 

@@ -1,11 +1,11 @@
-"""The functions that stand for those under memdiag.watch. They have a file of their own, by which their frames are known: in a
-stack they would be a place of the program's, and another one in each recording, whose agent has a folder of its own."""
+"""The functions that replace those under memdiag.watch. Their own file identifies their frames. These are left out of stacks: they would
+look like code of the program, and differ between recordings, since each recording's agent has its own folder."""
 
 import functools
 
 from ._watch import Overlapping
 
-# Flags of a function's code, as inspect has them: its calls end later than they return.
+# Flags of a function's code, as in inspect. Calls of such functions end after they return.
 GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
@@ -38,7 +38,7 @@ def wrapper(watch, function):
                         coming = items.asend((yield item))
                     except GeneratorExit:
                         raise
-                    except BaseException as e:  # of the one who takes the items, for the function
+                    except BaseException as e:  # an exception of the caller, for the function
                         coming = items.athrow(e)
             finally:
                 await items.aclose()
