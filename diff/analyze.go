@@ -1,10 +1,9 @@
-// Package diff compares snapshots by allocation stack: what grew, whether it is
-// a leak, on what evidence, and when memory runs out. It is pure: no files, no
-// clocks, no globals; the same input gives the same result.
+// Package diff compares snapshots by allocation stack: what grew, whether it is a leak, on what evidence, and when
+// memory runs out. It is pure: no files, no clocks, no globals; the same input gives the same result.
 //
-// This file tells the story: series collects what every site did, judge says of each by itself
-// whether it leaks, clusters groups what leaks together, settle lets bounds, proofs and another run
-// have their say, and explain finds the causes.
+// This file is the overview. Package series collects what every site did, package judge decides for each site alone
+// whether it leaks, clusters groups what leaks together, settle applies bounds, proofs and another run, and explain
+// finds the causes.
 package diff
 
 import (
@@ -20,17 +19,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Analyze is Options.Analyze by a rule, with the defaults.
+// Analyze is Options.Analyze with a rule and the other options at their defaults.
 func Analyze(run *snapshot.Run, rule Rule) (*Result, error) {
 	o := DefaultOptions()
 	o.Rule = rule
 	return o.Analyze(run)
 }
 
-// Analyze compares a run's first and last snapshot and judges what grew. The
-// run needs two snapshots, in the order of their marks, and so does the one to hold it
-// against, which must have a stack in common with it and be of one process. Of a run that
-// was resumed in another process, the later part is judged where it is long enough.
+// Analyze compares a run's first and last snapshot and judges what grew. The run needs at least two snapshots, in the
+// order of their marks. So does the run in Against, which must also have a stack in common with it and be of one
+// process. If the run was resumed in another process, only the later part is judged, if it is long enough.
 func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 	n := len(run.Snapshots)
 	if n < 2 {
@@ -106,8 +104,8 @@ func (r *Result) judgeByHandbook() {
 	}
 }
 
-// judgeByTrend judges every site that grew, joins those that leak together, and lets what is known
-// of each group have its say. A good run, unless it is nil, is a part of that.
+// judgeByTrend judges every site that grew, joins those that leak together, and applies what is known of each group.
+// good may be nil.
 func (r *Result) judgeByTrend(good *baseline) {
 	open, settled := r.judgeSites()
 	var scattered []cluster
@@ -123,8 +121,8 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	r.settle(grown, good)
 	for _, c := range grown {
-		// What was judged alone counts as healthy in the tree, also where a bound that it
-		// breaks makes a leak of it: it shows who else leaks.
+		// What was judged alone counts as healthy in the tree, even if it breaks a bound and so is a leak: it shows
+		// who else leaks.
 		head := frame.Headline(c.rows[0].Frames)
 		if c.j.Verdict != Bounded && !c.alone {
 			head = r.headOf(&c, tree)
@@ -137,8 +135,8 @@ func (r *Result) judgeByTrend(good *baseline) {
 	r.step(heldGroup, func() { r.joinHeld(tree) })
 }
 
-// judgeSites judges each site that grew by itself: open is what leaks, or may, and settled the rest.
-// Trends are distinguished from chance among all sites, not only among those.
+// judgeSites judges each site that grew by itself. open has those that leak or may leak, settled the others. The
+// false discovery rate is over all sites, not only those that grew.
 func (r *Result) judgeSites() (open, settled []member) {
 	histories, q := r.histories()
 	few := r.few.Enough()
@@ -168,8 +166,8 @@ func (r *Result) judgeSites() (open, settled []member) {
 	return open, settled
 }
 
-// histories are those of the rows that grew, nil for others, and the false discovery rate at which
-// each would count.
+// histories returns the history of each row that grew, nil for others, and the false discovery rate at which each
+// trend counts.
 func (r *Result) histories() (of []*series.History, discovery []float64) {
 	of, discovery = make([]*series.History, len(r.Rows)), make([]float64, len(r.Rows))
 	for i := range r.Rows {
@@ -186,7 +184,7 @@ func (r *Result) histories() (of []*series.History, discovery []float64) {
 			}
 		}
 		if row.Grew() {
-			of[i] = h // those of a large run together are larger than its series
+			of[i] = h // others are not stored: in a large run they would take more memory than the series
 		}
 	}
 	if r.options.Without.Has(discoveryClue) {
@@ -195,7 +193,7 @@ func (r *Result) histories() (of []*series.History, discovery []float64) {
 	return of, trend.BenjaminiHochberg(discovery)
 }
 
-// callTree is the tree of the stacks that leak or may leak, and of all others.
+// callTree returns the tree of the stacks that leak or may leak, and of all others.
 func (r *Result) callTree(open, settled []member) *callTree {
 	var suspects, healthy []*Row
 	for _, m := range open {
@@ -212,8 +210,8 @@ func (r *Result) callTree(open, settled []member) *callTree {
 	return newCallTree(suspects, healthy)
 }
 
-// settle lets what is known of a group overturn its verdict: how little it is, that nothing can
-// release it, bounds, another run, and what was not seen of this one.
+// settle overturns the verdict of a group by what else is known of it: how small it is, that nothing can free it,
+// bounds, another run, and what was not observed of this run.
 func (r *Result) settle(grown []cluster, good *baseline) {
 	r.step(weighPass, func() { r.weigh(grown) })
 	r.step(provePass, func() { r.prove(grown) })
@@ -231,7 +229,7 @@ func (r *Result) settle(grown []cluster, good *baseline) {
 	}
 }
 
-// headOf is the frame of a cluster's first row to look at; -1 where it has none.
+// headOf is the index of the frame to look at in a cluster's first row; -1 if there is none.
 func (r *Result) headOf(c *cluster, tree *callTree) int {
 	if r.options.Without.Has(headPass) {
 		return frame.Headline(c.rows[0].Frames)

@@ -12,9 +12,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// joinLists makes one finding of leaks of which the same list, map or graph holds the blocks, where
-// they grow in step, or have a block for each of its items: each entry has a part of each line. Of objects on a
-// language's heap, whose growth is divided among lines as some windows saw it, neither may show.
+// joinLists joins leaks whose blocks the same list, map or graph holds into one finding, if they grow in step, or
+// have a block for each of its items: then each item has a part from each line. Objects on a language's heap need
+// neither, since their growth is divided among lines by what some windows showed.
 func (r *Result) joinLists() {
 	r.joinLeaks(func(lead, f *Finding) bool {
 		if onLanguageHeap(lead.Rows) && sameOrWithin(lead, f) {
@@ -24,7 +24,8 @@ func (r *Result) joinLists() {
 	})
 }
 
-// putNumbersBehind puts the numbers without a stack that the graph of a leak's tensors has behind these: of what leaks they tell nothing.
+// putNumbersBehind moves leaks without the user's line to Behind a leak that the same container or graph holds and
+// that is at least muchMore times as large, such as the single numbers in a graph: they show nothing about the cause.
 func (r *Result) putNumbersBehind() {
 	var kept []Finding
 	for _, f := range r.Findings {
@@ -43,10 +44,10 @@ func (r *Result) putNumbersBehind() {
 	r.Findings = kept
 }
 
-// joinLeaks joins leaks that something holds and that are alike.
+// joinLeaks joins leaks that have a holder and are alike.
 func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 	var kept []Finding
-	var leads []int // of kept; thousands of sites that do not leak are not looked at
+	var leads []int // indices into kept, so that thousands of sites that do not leak are skipped
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Verdict != Leak || f.Holder == nil {
@@ -67,8 +68,8 @@ func (r *Result) joinLeaks(alike func(lead, f *Finding) bool) {
 	r.Findings = kept
 }
 
-// join adds a finding's rows to another's. The first row tells the line: it is one of the program's if either has one, and not a
-// thread of a library's that receives what the program asked for.
+// join adds a finding's rows to another's. The first row gives the line: one of the program's, if either finding has
+// one, rather than that of a library's thread that receives what the program asked for.
 func (r *Result) join(lead, f *Finding) {
 	also := place(f)
 	if lead.Headline < 0 && f.Headline >= 0 {
@@ -81,7 +82,7 @@ func (r *Result) join(lead, f *Finding) {
 	lead.Reasons = alsoHolds(lead.Reasons, f.Holder.Path+" also holds memory from ", also)
 }
 
-// alsoHolds adds a place to the reason that begins so, each once: several stacks have one line.
+// alsoHolds adds a place to the reason with this beginning, once for each place: several stacks may have one line.
 func alsoHolds(reasons []string, begins, place string) []string {
 	at := slices.IndexFunc(reasons, func(why string) bool { return strings.HasPrefix(why, begins) })
 	switch {
@@ -93,31 +94,31 @@ func alsoHolds(reasons []string, begins, place string) []string {
 	return reasons
 }
 
-// perItem is the share of a list's items for each of which a finding has a block, for every item
-// to have one: what was recorded at some steps is estimated.
+// perItem is the share of a list's items for which a finding must have blocks to count as having one for each: blocks
+// of unwatched steps are estimated.
 const perItem = 0.9
 
-// inEachItem reports whether findings that one list or map holds have a block or more in each of its
+// inEachItem reports whether findings that one list or map holds both have about a block or more for each of its
 // items.
 func inEachItem(a, b *Finding) bool {
 	items := float64(max(a.Holder.Items, b.Holder.Items))
 	return items > 0 && float64(a.After().Blocks) >= perItem*items && float64(b.After().Blocks) >= perItem*items
 }
 
-// joinFields makes one finding of leaks in step with one cause, of which lists of one object hold the
-// blocks and are as long: a metric lists scores and labels.
+// joinFields joins leaks in step with one cause, if lists of one object hold their blocks and have equal length: a
+// metric may list scores and labels.
 func (r *Result) joinFields() {
 	r.joinLeaks(func(lead, f *Finding) bool {
 		same := lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
-		if same && lead.Cause.Last() { // its list's name does not show what it is for
+		if same && lead.Cause.Last() { // the name of its list does not show its purpose
 			lead.Cause, lead.CauseWhy, lead.Others = f.Cause, f.CauseWhy, f.Others
 		}
 		return same
 	})
 }
 
-// joinCycles makes one finding of leaks in step that one function makes and that nothing but cycles of references holds: an object
-// that the collector does not free has several tensors.
+// joinCycles joins leaks in step that one function allocates and that only reference cycles hold: one object that the
+// collector does not free has several tensors.
 func (r *Result) joinCycles() {
 	cyclic := func(f *Finding) bool {
 		return f.Verdict == Leak && f.Holder == nil && f.Against == nil && f.Cause != nil && f.Cause.ID == "reference-cycle" && f.Headline >= 0
@@ -141,18 +142,18 @@ func (r *Result) joinCycles() {
 	r.Findings = kept
 }
 
-// sameFunction reports whether the lines of two findings are of one function that was called from the same line.
+// sameFunction reports whether the lines of two findings are in one function, called from the same line.
 func sameFunction(a, b *Finding) bool {
 	x, y := a.Rows[0].Frames[a.Headline:], b.Rows[0].Frames[b.Headline:]
 	return x[0].Function == y[0].Function && x[0].File == y[0].File && slices.Equal(x[1:], y[1:])
 }
 
-// joinLines makes one finding of leaks that one line of the program's makes by calling a library: it makes many objects
-// for one of the program's, some of them too unevenly to be decided. What comes beside a large leak, as a job's number does, is counted
-// with it.
+// joinLines joins leaks that one line of the program causes by calling a library into one finding. The library
+// allocates many objects for one of the program's, some of them too unevenly to decide alone. A small finding in step
+// with a large leak, such as a job's number, is included in it.
 func (r *Result) joinLines() {
 	var kept []Finding
-	var leads []int // the leaks of kept
+	var leads []int // indices of the leaks in kept
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		at := -1
@@ -180,11 +181,12 @@ func (r *Result) joinLines() {
 	r.Findings = kept
 }
 
-// sameLine reports whether a library makes what two findings on one device have for the same call of the program's, and one
-// container, or one object in it, holds both. Of objects on a language's heap that may be unknown.
+// sameLine reports whether a library allocates the blocks of two findings on one device for the same call of the
+// program, and one container, or one object in it, holds both. For objects on a language's heap the holder may be
+// unknown.
 func sameLine(a, b *Finding) bool {
 	x, y := a.called(), b.called()
-	if onLanguageHeap(a.Rows) && len(y) > 0 { // of a deeper stack the recorder keeps fewer of the callers
+	if onLanguageHeap(a.Rows) && len(y) > 0 { // the recorder keeps fewer callers of a deeper stack
 		n := min(len(x), len(y))
 		x, y = x[:n], y[:n]
 	}
@@ -194,8 +196,8 @@ func sameLine(a, b *Finding) bool {
 	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (a.Unheld() || b.Unheld())
 }
 
-// sameElement reports whether fields of one object in a container hold the blocks of two findings: of an object in each of its
-// items, where only that one was found.
+// sameElement reports whether fields of one object in a container hold the blocks of two findings. The container may
+// have such an object in each item, of which only this one was found.
 func sameElement(a, b *Finding) bool {
 	if a.Holder == nil || b.Holder == nil || a.Holder.Kind != "attribute" || b.Holder.Kind != "attribute" {
 		return false
@@ -204,20 +206,20 @@ func sameElement(a, b *Finding) bool {
 	return strings.Contains(of, "[") && of == object(b.Holder.Path)
 }
 
-// Unheld reports whether nobody found what holds a finding's blocks.
+// Unheld reports whether no holder of a finding's blocks is known.
 func (f *Finding) Unheld() bool { return f.Holder == nil || f.Holder.Path == snapshot.Nameless }
 
-// muchMore is how many times as large a leak is as what comes beside it.
+// muchMore is how many times as large as a minor finding a leak must be to include it.
 const muchMore = 100
 
-// besideLeak reports whether a finding of objects that nothing was found to hold is little, and comes in step with a leak on
-// the same heap, or in the same call: some windows see little of it.
+// besideLeak reports whether a finding of objects without a known holder is small, and grows in step with a leak on
+// the same heap, or in the same call: only some windows may show it.
 func (r *Result) besideLeak(leak, f *Finding) bool {
 	return onLanguageHeap(leak.Rows) && onLanguageHeap(f.Rows) && f.Unheld() && muchMore*f.Growth().Bytes <= leak.Growth().Bytes &&
 		(r.inStep(leak.Rows[0], f.Rows[0]) || f.Headline >= 0 && inOneCall(leak.Rows, f))
 }
 
-// called are the frames of a finding from the program's line on; nil where no library lies below.
+// called returns the frames of a finding from the program's line outward; nil if no library was called.
 func (f *Finding) called() []snapshot.Frame {
 	if f.Headline <= 0 {
 		return nil
@@ -225,8 +227,9 @@ func (f *Finding) called() []snapshot.Frame {
 	return f.Rows[0].Frames[f.Headline:]
 }
 
-// sameObject reports whether two findings on one device have one cause, more than that something grows,
-// and lists of one object that are as long; or only one list's name tells its cause. Graphs are not joined so: each value that is kept keeps one.
+// sameObject reports whether two findings on one device have one specific cause, and lists of equal length of one
+// object hold them; or the name of only one list shows its cause. Graphs are not joined this way: each retained value
+// has its own.
 func sameObject(a, b *Finding) bool {
 	if a.graph || b.graph || (a.Owners()|b.Owners())&snapshot.OwnedByTape != 0 || a.Cause == nil || b.Cause == nil || a.Holder == nil || b.Holder == nil {
 		return false
@@ -240,28 +243,28 @@ func sameObject(a, b *Finding) bool {
 	return a.Rows[0].On() == b.Rows[0].On() && a.Holder.Items > 0 && a.Holder.Items == b.Holder.Items && object(a.Holder.Path) == object(b.Holder.Path)
 }
 
-// ofScope reports whether a path is of a variable of the program's script or of a function, and no object's field.
+// ofScope reports whether a path is a variable of the program's script or of a function, and not a field of an
+// object.
 func ofScope(path string) bool {
 	of := object(path)
 	return of == "" || of == "__main__" || strings.HasSuffix(of, "<locals>")
 }
 
-// private reports whether a path ends in a field that is none of the program's business: one call to a library adds to
-// several.
+// private reports whether a path ends in a private field: one call to a library may add to several.
 func private(path string) bool {
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '.')+1:], "_")
 }
 
-// object is the path of what has a list as its field; "" where it is no field.
+// object is the path of the object whose field a path names; "" if it names no field.
 func object(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
-// inStep is true for rows that grow in step.
+// inStep reports whether two rows grow in step.
 func (r *Result) inStep(a, b *Row) bool {
 	of := func(row *Row) *member { return &member{row: row, h: series.HistoryOf(r.Series, r.Series.Site(row))} }
 	return inStep(of(a), of(b))
 }
 
-// measure sets what a finding tells of all its rows.
+// measure updates the figures of a finding from all its rows.
 func (r *Result) measure(f *Finding) {
 	f.Rate = r.rateOf(f.Rows)
 	if f.Pace != nil {
@@ -281,12 +284,13 @@ func place(f *Finding) string {
 	return fmt.Sprintf("%s:%d", path.Base(frames[f.Headline].File), frames[f.Headline].Line)
 }
 
-// sameList is true for findings of one device whose blocks one list, map or graph holds.
+// sameList reports whether one list, map or graph holds the blocks of two findings of one device.
 func sameList(a, b *Finding) bool {
 	return gathers(a.Holder) && gathers(b.Holder) && a.Holder.Path == b.Holder.Path && a.Rows[0].On() == b.Rows[0].On()
 }
 
-// sameOrWithin is sameList, or one list or map is a part of the other: the neighbours of a graph's node, of all its neighbours.
+// sameOrWithin is sameList, or one list or map is part of the other: such as the neighbours of one graph node, and of
+// all nodes.
 func sameOrWithin(a, b *Finding) bool {
 	if sameList(a, b) || !gathers(a.Holder) || !gathers(b.Holder) || a.Rows[0].On() != b.Rows[0].On() {
 		return sameList(a, b)
@@ -294,12 +298,12 @@ func sameOrWithin(a, b *Finding) bool {
 	return partOf(a.Holder.Path, b.Holder.Path) || partOf(b.Holder.Path, a.Holder.Path)
 }
 
-// partOf reports whether a path is of an element of what another leads to.
+// partOf reports whether path names an element of whole.
 func partOf(path, whole string) bool { return strings.HasPrefix(path, whole+"[") }
 
-// joinHeld adds what is inconclusive to a leak of which the same list, map or graph holds
-// the blocks: what only grows lets go of neither. Of a graph any part may be the one that
-// was seen often enough, such as a batch's labels: its line is chosen from all of it.
+// joinHeld adds inconclusive findings to a leak if the same list, map or graph holds their blocks: what only grows
+// frees neither. In a graph, the part that was observed often enough may be any, such as a batch's labels, so its
+// line is chosen from all parts.
 func (r *Result) joinHeld(tree *callTree) {
 	var kept []Finding
 	joined := make(map[int]bool)
@@ -334,8 +338,7 @@ func (r *Result) joinHeld(tree *callTree) {
 	r.Findings = kept
 }
 
-// leakOf is the index of a leak that one holder keeps together with what is inconclusive;
-// -1 for none.
+// leakOf is the index of a leak with the same holder as an inconclusive finding; -1 for none.
 func (r *Result) leakOf(maybe *Finding) int {
 	if maybe.Verdict != Inconclusive || maybe.Bound != nil || maybe.Against != nil || !gathers(maybe.Holder) {
 		return -1
@@ -345,15 +348,15 @@ func (r *Result) leakOf(maybe *Finding) int {
 	})
 }
 
-// gathers is true for a list, a map or a graph.
+// gathers reports whether a holder is a list, a map or a graph.
 func gathers(h *snapshot.Holder) bool {
 	return h != nil && (h.Items > 0 || h.Kind == "graph" || strings.Contains(h.Path, "[]"))
 }
 
-// gathered reports whether one list, map or set holds all of the row's blocks, or items with as many of them each, and has only
-// become longer, as far as three snapshots or more tell: it lets go of nothing. What is full lets go of something for each item that it takes.
-// Steadily tells that it did so in steady rises, over half of the run or more: its length is known, while blocks of unrecorded steps
-// are estimated.
+// gathered reports whether one list, map or set holds all of the row's blocks, or equally many for each of its items,
+// and only grew, over at least three snapshots: it frees nothing. A full container is excluded, since it frees an
+// item for each new one. steadily reports that it grew in steady rises, over half of the run or more. The container's
+// length is exact, while blocks of unrecorded steps are estimated.
 func (r *Result) gathered(row *Row) (gathers, steadily bool) {
 	h := holder(r.Last, row)
 	if h == nil || full(h) || !slices.Contains([]string{"list", "map", "dict", "set", "deque"}, h.Kind) || h.Items == 0 {

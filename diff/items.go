@@ -14,8 +14,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// What the items of a container take is known for the newest alone, and without what C has of it. So it explains the growth
-// of the process from leastTaken of it on, up to mostTaken times as much.
+// The size of a container's items is known for the newest item only, and without its C memory. So the items explain
+// growth of the process from leastTaken of that size up to mostTaken times as much.
 const leastTaken, mostTaken = 0.5, 4
 
 // withoutItems splits rows into those of blocks and those that count the items of containers.
@@ -30,12 +30,12 @@ func withoutItems(rows []Row) (blocks, items []Row) {
 	return blocks, items
 }
 
-// fewMarks is how many marks must tell of a container for its growth to be weak evidence, beside that of the process.
+// fewMarks is how many marks of a container its growth needs to be weak evidence, together with the process's growth.
 const fewMarks = 4
 
-// sizeItems makes a leak of steady growth of the process that no stack explains, where a container becomes longer in
-// proportion, and its items may take as much: it holds what leaks. Of several the one of which most is known is named, unless one
-// is known to hold a leak: its items' objects are a part of that.
+// sizeItems calls steady growth of the process that no stack explains a leak if a container grows in proportion, and
+// its items may take that much: then the container holds the leak. Of several containers it names the one whose known
+// item size is largest, unless one is known to hold a leak: its items' objects are part of that leak.
 func (r *Result) sizeItems(rows []Row) {
 	if !r.Comparable || len(rows) == 0 {
 		return
@@ -86,8 +86,9 @@ func inStepWith(paths []string) []string {
 	return []string{"other holders grow at the same rate: " + strings.Join(paths, ", ")}
 }
 
-// beyondTensors is how the process grows by what no stack explains; nil if it does not. Lines of Python's heap, which are known
-// from the third window on, explain nothing while none of them is called a leak: the growth has theirs then.
+// beyondTensors is the growth of the process that no stack explains; nil if there is none. Lines of Python's heap are
+// known from the third window on. While none of them is called a leak, they explain nothing: their growth is then
+// included, and lines is true.
 func (r *Result) beyondTensors() (e *Reserve, lines bool) {
 	if e := r.Unexplained(); e != nil || r.Leaks() > 0 {
 		return e, false
@@ -100,8 +101,8 @@ func (r *Result) beyondTensors() (e *Reserve, lines bool) {
 	return r.ofProcess(x, rest), true
 }
 
-// ofItems is a leak of a container's items; nil unless it becomes longer without end, in proportion to the process, and the
-// items may take as much as that grows by.
+// ofItems returns a leak of a container's items. It is nil unless the container grows without end, in proportion to
+// the process, and its items may take the process's growth.
 func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	h, site := holder(r.Last, row), r.Series.Site(row)
 	if h == nil || h.Bound > 0 || site == nil {
@@ -128,8 +129,9 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	return &f
 }
 
-// becomesLonger judges a container by its number of items. Of few marks each must have more than the one before, and the
-// first lie in the first half of the run: that is weak evidence, beside the growth of the process.
+// becomesLonger judges a container by its number of items. With few marks, each mark must have more items than the
+// one before, and the first mark must lie in the first half of the run. That is weak evidence, together with the
+// growth of the process.
 func (r *Result) becomesLonger(row *Row, site *SiteSeries) (j judge.Judgement, ok bool) {
 	history := series.HistoryOf(r.Series, site)
 	if history == nil {
@@ -151,7 +153,8 @@ func (r *Result) becomesLonger(row *Row, site *SiteSeries) (j judge.Judgement, o
 	return j, true
 }
 
-// inHolders has rows in the order in which the last snapshot has their holders: what the program has a name for first.
+// inHolders sorts rows in the order of their holders in the last snapshot, which has those with a name in the program
+// first.
 func (r *Result) inHolders(rows []Row) {
 	place := func(row *Row) int {
 		return slices.IndexFunc(r.Last.Holders, func(h snapshot.Holder) bool { return row.HangsOn(&h) })
@@ -159,8 +162,8 @@ func (r *Result) inHolders(rows []Row) {
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(place(&a), place(&b)) })
 }
 
-// nameContainers names the holder of leaks on Python's heap that nobody was found to hold: a container that the same line makes longer,
-// in proportion.
+// nameContainers finds a holder for leaks on Python's heap without one: a container that the same line extends, in
+// proportion to the leak.
 func (r *Result) nameContainers(rows []Row) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -185,7 +188,8 @@ func (r *Result) nameContainers(rows []Row) {
 	}
 }
 
-// filledBy is the container whose items a row counts, if a leak's line makes it longer, in proportion; nil if not.
+// filledBy returns the container whose items a row counts, if a leak's line extends it in proportion to the leak;
+// else nil.
 func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
 	h, site := holder(r.Last, row), r.Series.Site(row)
 	if h == nil || h.Bound > 0 || h.From == snapshot.NoStack || site == nil {
@@ -201,24 +205,24 @@ func (r *Result) filledBy(row *Row, f *Finding) *snapshot.Holder {
 	return h
 }
 
-// addsTo reports whether a finding's line is the one that a recorder saw make a container longer.
+// addsTo reports whether a finding's line is the one that a recorder saw extend a container.
 func (r *Result) addsTo(f *Finding, h *snapshot.Holder) bool {
 	frames := r.Last.Stacks.Frames(h.From)
 	at := frame.Headline(frames)
 	return at >= 0 && frames[at] == f.Rows[0].Frames[f.Headline]
 }
 
-// bytesOf is what the rows of a finding hold at each mark.
+// bytesOf is the bytes of a finding's rows at each mark.
 func (r *Result) bytesOf(f *Finding) []float64 {
 	return r.sumOf(f, func(s *SiteSeries, mark int) float64 { return float64(s.Bytes[mark]) })
 }
 
-// blocksOf is how many blocks they have.
+// blocksOf is the number of blocks of a finding's rows at each mark.
 func (r *Result) blocksOf(f *Finding) []float64 {
 	return r.sumOf(f, func(s *SiteSeries, mark int) float64 { return float64(s.Blocks[mark]) })
 }
 
-// sumOf is a figure of the rows of a finding at each mark.
+// sumOf is the sum of a figure over the rows of a finding, at each mark.
 func (r *Result) sumOf(f *Finding, of func(s *SiteSeries, mark int) float64) []float64 {
 	sum := make([]float64, len(r.Series.Marks))
 	for _, row := range f.Rows {
@@ -231,7 +235,8 @@ func (r *Result) sumOf(f *Finding, of func(s *SiteSeries, mark int) float64) []f
 	return sum
 }
 
-// nameNative has the only leak say that the process's own memory grows in proportion, if it is of objects that no variable leads to.
+// nameNative adds to the only leak that the process's own memory grows in proportion, if the leak is of objects that
+// no variable refers to.
 func (r *Result) nameNative() {
 	e, at := r.Unexplained(), slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Verdict == Leak })
 	if e == nil || at < 0 || r.Leaks() > 1 {
@@ -252,7 +257,7 @@ func mayTake(h *snapshot.Holder, each float64) bool {
 	return known == 0 || leastTaken*each <= known && known <= mostTaken*each
 }
 
-// inProportion reports whether a container has become longer in proportion to so many bytes at each mark.
+// inProportion reports whether a container grows in proportion to bytes, given for each mark.
 func (r *Result) inProportion(site *SiteSeries, bytes []float64) bool {
 	items := make([]float64, len(site.Blocks))
 	for i, n := range site.Blocks {
@@ -261,7 +266,7 @@ func (r *Result) inProportion(site *SiteSeries, bytes []float64) bool {
 	return r.proportional(items, bytes)
 }
 
-// proportional reports whether two things grow in proportion, from the first mark on that tells of both.
+// proportional reports whether a and b grow in proportion, from the first mark with both on.
 func (r *Result) proportional(a, b []float64) bool {
 	known := func(n float64) bool { return n > 0 }
 	from, last := max(r.Series.WarmUp(), slices.IndexFunc(a, known), slices.IndexFunc(b, known)), len(b)-1

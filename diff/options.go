@@ -9,39 +9,35 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Options say how a run is judged. DefaultOptions are what is meant where nothing
-// else is said; the zero value is not ready.
+// Options say how a run is judged. Start with DefaultOptions; the zero value is not usable.
 type Options struct {
 	Rule Rule
-	// Horizon is the step until which growth is thought on, or the last of a run that is
-	// beyond it, and Span the time of a run by the clock: what takes less than MinShare of
-	// its device by then is no leak. Where the device's limit is not known, nothing is too
-	// little.
+	// Horizon is the step up to which growth is extrapolated, or the last step of a longer run. Span is the same for
+	// a run by the clock. What takes less than MinShare of its device by then is no leak. If the device's limit is
+	// unknown, no growth is too small.
 	Horizon  int64
 	Span     time.Duration
 	MinShare float64
-	// MinRate, where it is not zero, is the floor instead: what grows by fewer bytes
-	// for one of its unit is no leak.
+	// MinRate, if not zero, replaces that: growth of fewer bytes per unit is no leak.
 	MinRate Growth
-	// DeviceMemory is what each GPU has whose limit no snapshot tells; 0 where it is not
-	// known.
+	// DeviceMemory is the memory of each GPU whose limit no snapshot records; 0 if unknown.
 	DeviceMemory snapshot.Bytes
-	// Bounds are declared in addition to those of the run's own Info.
+	// Bounds are in addition to those of the run's own Info.
 	Bounds []snapshot.Bound
-	// Against is a run that is known to be good: what grows there as fast is no leak.
+	// Against is a run that is known to be good: what grows as fast there is no leak.
 	Against *snapshot.Run
-	// Without names Parts of the judge to leave out, to measure what they win.
+	// Without names the Parts of the judge to leave out, to measure what they gain.
 	Without Without
 }
 
-// DefaultOptions judge by trend, and take for no leak what has not filled a
-// thousandth of its device after a million steps, which is longer than nearly all
-// trainings, or after 30 days: of 80 GiB that is 86 bytes a step, or 33 a second.
+// DefaultOptions judge by trend. Growth is no leak if it fills less than a thousandth of its device in a million
+// steps, which is more than nearly all trainings have, or in 30 days. For 80 GiB that is 86 bytes a step, or 33 a
+// second.
 func DefaultOptions() Options {
 	return Options{Rule: ByTrend, Horizon: 1_000_000, Span: 30 * 24 * time.Hour, MinShare: 0.001}
 }
 
-// limitDevices gives GPUs the limit that no snapshot tells.
+// limitDevices sets the limit of GPUs for which no snapshot records one.
 func (o *Options) limitDevices(run *snapshot.Run) {
 	if o.DeviceMemory == 0 {
 		return
@@ -55,8 +51,8 @@ func (o *Options) limitDevices(run *snapshot.Run) {
 	}
 }
 
-// weigh calls leaks bounded whose growth, at the most that its interval allows,
-// comes to nothing by the horizon.
+// weigh sets a leak to bounded if it takes next to nothing by the horizon, even at the upper end of its rate's
+// interval.
 func (r *Result) weigh(grown []cluster) {
 	for i := range grown {
 		r.weighOne(&grown[i])
@@ -86,8 +82,8 @@ func (r *Result) weighOne(c *cluster) {
 	j.Call(Bounded, Strong, "at its rate it takes %s within %s, less than %.2g %% of the device", snapshot.FormatBytes(j.Rate.Bytes.Value*horizon), j.Rate.Unit.Text(horizon), 100*o.MinShare)
 }
 
-// limit is that of the row's device, as the last snapshot has it. What a process has left
-// hangs on whatever else the machine runs, and decides nothing.
+// limit is the limit of the row's device in the last snapshot. What a process has left depends on whatever else the
+// machine runs, and decides nothing.
 func (r *Result) limit(row *Row) snapshot.Bytes {
 	for _, d := range r.Last.Devices {
 		if d.Kind != snapshot.Process && d.Kind == row.Device.Kind && d.Index == row.Device.Index {
@@ -97,8 +93,8 @@ func (r *Result) limit(row *Row) snapshot.Bytes {
 	return snapshot.Unknown
 }
 
-// holdToBounds judges by what was declared: up to its bound, growth that goes on
-// decides nothing; above it, it leaks, whatever another bound says.
+// holdToBounds judges by declared bounds: growth below its bound is undecided, and growth above it is a leak,
+// whatever another bound says.
 func (r *Result) holdToBounds(grown []cluster) {
 	over := make(map[*cluster]bool)
 	for _, b := range append(r.options.Bounds[:len(r.options.Bounds):len(r.options.Bounds)], r.run.Info.Bounds...) {
@@ -121,7 +117,7 @@ func (r *Result) holdToBounds(grown []cluster) {
 				continue
 			}
 			held := held
-			for _, row := range c.rows { // what is one finding is held to its bound as one
+			for _, row := range c.rows { // the rows of one finding count as one
 				if !r.within(&b, row) {
 					held = held.Plus(row.After)
 				}
@@ -164,7 +160,7 @@ func boundText(b snapshot.Bound) string {
 	return b.Bytes.String()
 }
 
-// receiver takes Go's marks off a method: "data.(*Replay).Add" is "data.Replay.Add".
+// receiver removes Go's marks from a method: "data.(*Replay).Add" becomes "data.Replay.Add".
 var receiver = strings.NewReplacer("(*", "", ")", "")
 
 // within reports whether a bound names the row.

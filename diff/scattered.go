@@ -10,13 +10,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// scatteredShare is the share of a device's growth that comes through the call which scatters it, and leastScattered over how many
-// sites at least.
+// scatteredShare is the least share of a device's growth that must come through one call, and leastScattered the
+// least number of sites below that call.
 const scatteredShare, leastScattered = 0.9, 2 * series.Enough
 
-// scattered finds leaks whose blocks have a new stack each time, as below code that is generated anew or a recursion. Each site
-// rises once and settles, while their device grows steadily: on a device of which no site may leak by itself, the sites
-// below one call are judged as if they were one. It returns the leaks, their rows, and the rest of what settled.
+// scattered finds leaks whose blocks have a new stack each time, for example below generated code or a recursion.
+// Each site rises once and settles, while the device grows steadily. If no site of a device may leak by itself, the
+// sites below one call are judged as one site. It returns the leaks, their rows, and the other settled sites.
 func (r *Result) scattered(open, settled []member) (leaks []cluster, of, rest []member) {
 	rest = settled
 	for device := range r.Series.Devices {
@@ -34,7 +34,7 @@ func (r *Result) scattered(open, settled []member) (leaks []cluster, of, rest []
 		}
 		below := r.scatteredBelow(device, total[len(total)-1]-total[from])
 		if len(below) < leastScattered || slices.ContainsFunc(below, func(row *Row) bool { return row.Births.Sampled() }) {
-			continue // a recorder that watches some steps only may have assigned blocks to the wrong lines
+			continue // a recorder that watches only some steps may have assigned blocks to the wrong lines
 		}
 		j := r.judgeTogether(below)
 		if j.Verdict != Leak && j.Verdict != Inconclusive {
@@ -61,8 +61,8 @@ func (r *Result) scattered(open, settled []member) (leaks []cluster, of, rest []
 	return leaks, of, rest
 }
 
-// scatteredBelow are the sites of a device below one call of the user's, through which most of its growth came: of such calls the
-// one with the fewest sites, and the innermost.
+// scatteredBelow returns the sites of a device below the user's call through which most of the growth came. Of
+// several such calls, it takes the one with the fewest sites, then the innermost.
 func (r *Result) scatteredBelow(device int, growth float64) (below []*Row) {
 	from, last := r.Series.WarmUp(), len(r.Series.Marks)-1
 	through, grown := make(map[snapshot.Frame][]*Row), make(map[snapshot.Frame]float64)

@@ -2,17 +2,16 @@ package trend
 
 import "math"
 
-// Fading is the chance that events thrown evenly over so many places between two moments
-// lie as early on the average as these do: the centroid test after Laplace, the best there
-// is where their rate falls by the same share each time (Cox and Lewis 1966). Each place
-// has one event at most. It is 1 for no events.
+// Fading is the chance that events spread evenly over the places between two moments lie, on average, as early as
+// these: Laplace's centroid test, the best one if their rate falls by the same share each time (Cox and Lewis 1966).
+// Each place has at most one event. It is 1 for no events.
 func Fading(at []float64, from, to float64, places int) float64 {
 	n := float64(len(at))
 	if n == 0 || to <= from {
 		return 1
 	}
 	all := max(n, float64(places))
-	width := (to - from) / all // of a place, of which an event is seen at the end
+	width := (to - from) / all // of a place; its event is observed at its end
 	early := (from+to+width)/2 - mean(at)
 	variance := width * width * (all + 1) * (all - n) / (12 * n)
 	if variance == 0 {
@@ -21,9 +20,8 @@ func Fading(at []float64, from, to float64, places int) float64 {
 	return math.Erfc(early/math.Sqrt(2*variance)) / 2
 }
 
-// Silence is the chance that none of so many events, thrown over so many places, of which
-// each has one at most, lies in the last idle ones. It is the same with events and idle
-// exchanged, of which there may be billions of one.
+// Silence is the chance that none of the events, spread at random over the places with at most one in each, lies in
+// the last idle places. It is symmetric in events and idle; one of the two may be billions.
 func Silence(events, places, idle int) float64 {
 	p := 1.0
 	for i := range min(events, idle) {
@@ -32,20 +30,19 @@ func Silence(events, places, idle int) float64 {
 	return max(p, 0)
 }
 
-// Filling says whether such events are the first ones of finitely many kinds, asked for at
-// random: a place has one with a chance that falls in proportion to how many there were.
-// That must be likelier than an even chance, by a ratio that even chances show in one case
-// of so many, and have fallen to less than the given share. full is the share of the kinds
-// that there were.
+// Filling reports whether the events are the first uses of finitely many kinds that are requested at random: the
+// chance of an event falls in proportion to the events so far. That must be more likely than a constant chance, by a
+// ratio that a constant chance shows in a share early of all cases, and the chance must have fallen below share of
+// its start.
 func Filling(at []float64, from, to float64, places int, early, share float64) bool {
 	if len(at) < 2 || to <= from {
 		return false
 	}
 	c := newCounts(at, from, to, places)
 	best, full := c.filling()
-	// The ratio is that of chi-squared with one degree of freedom in half of all cases, and
-	// nothing in the others, since a number of kinds without end is at the border (Self and
-	// Liang 1987): of twice the normal's tail, half.
+	// The ratio is chi-squared with one degree of freedom in half of all cases, and zero in the others, since
+	// infinitely many kinds are at the border of the parameters (Self and Liang 1987). So the chance is half of the
+	// normal's two-sided tail.
 	z := 0.0
 	if ratio := best - c.even(); ratio > 0 {
 		z = math.Sqrt(2 * ratio)
@@ -53,11 +50,10 @@ func Filling(at []float64, from, to float64, places int, early, share float64) b
 	return math.Erfc(z/math.Sqrt2)/2 <= early && 1-full < share
 }
 
-// FellOnce says whether the rate of such events fell in one step, to one that goes on,
-// rather than little by little: by Akaike's criterion one step down fits better than a line
-// of the log odds, or than kinds of which ever fewer are new, at least so many events came after the step, and these do not fade
-// themselves. early is the chance below which they do. The moment of a step counts as three
-// parameters (Ninomiya 2015), so that a step has five and a line two.
+// FellOnce reports whether the rate of the events fell in one step, to a rate that continues, and not gradually. By
+// Akaike's criterion, one step down fits better than a line of the log odds, and better than kinds that run out. At
+// least behind events came after the step, and these do not fade themselves, with a chance below early. The moment of
+// a step counts as three parameters (Ninomiya 2015), so a step has five and a line two.
 func FellOnce(at []float64, from, to float64, places, behind int, early float64) bool {
 	if len(at) == 0 || to <= from {
 		return false
@@ -77,10 +73,10 @@ func FellOnce(at []float64, from, to float64, places, behind int, early float64)
 	return len(at)-first >= behind && Fading(at[first:], moment, to, rest) >= early
 }
 
-// counts are how many of the places of each of equal stretches of time have an event.
+// counts are the numbers of events in stretches of equal length.
 type counts struct {
 	events []float64
-	places float64 // of each stretch
+	places float64 // places of each stretch
 }
 
 func newCounts(at []float64, from, to float64, places int) counts {
@@ -97,7 +93,7 @@ func newCounts(at []float64, from, to float64, places int) counts {
 	return c
 }
 
-// likelihood is the logarithm of that of k events in so many places, each with chance p.
+// likelihood is the log likelihood of k events in so many places, each with chance p.
 func likelihood(k, places, p float64) float64 {
 	l := 0.0
 	if k > 0 {
@@ -109,7 +105,7 @@ func likelihood(k, places, p float64) float64 {
 	return l
 }
 
-// even is the greatest log likelihood of one chance for all.
+// even is the greatest log likelihood of a constant chance.
 func (c counts) even() float64 {
 	sum := 0.0
 	for _, k := range c.events {
@@ -119,8 +115,8 @@ func (c counts) even() float64 {
 	return likelihood(sum, n, sum/n)
 }
 
-// filling is the greatest log likelihood of chances that fall in proportion to the events
-// before, and which share of the kinds these are in the end.
+// filling is the greatest log likelihood of a chance that falls in proportion to the events so far, and the share of
+// all kinds that had occurred by the end.
 func (c counts) filling() (best, full float64) {
 	sum := 0.0
 	before := make([]float64, len(c.events))
@@ -131,12 +127,12 @@ func (c counts) filling() (best, full float64) {
 	best = math.Inf(-1)
 	const finest = 40
 	for i := range finest {
-		share := 1 - float64(i)/finest // of the kinds
+		share := 1 - float64(i)/finest // share of the kinds that occurred
 		left := 0.0
 		for _, n := range before {
 			left += (1 - share*n/sum) * c.places
 		}
-		for j := range finest { // chances of the first, about those by which as many come
+		for j := range finest { // chances at the start, near those that give this number of events
 			first := min(1, sum/left*(0.7+0.6*float64(j)/(finest-1)))
 			l := 0.0
 			for i, k := range c.events {
@@ -150,8 +146,7 @@ func (c counts) filling() (best, full float64) {
 	return best, full
 }
 
-// step is the greatest log likelihood of one chance up to a stretch and a smaller one
-// from it on, and that stretch.
+// step is the greatest log likelihood of a chance that is smaller from one stretch on, and that stretch.
 func (c counts) step() (best float64, split int) {
 	total := 0.0
 	for _, k := range c.events {
@@ -172,8 +167,7 @@ func (c counts) step() (best float64, split int) {
 	return best, split
 }
 
-// line is the greatest log likelihood of chances whose log odds are a line, by Newton's
-// method.
+// line is the greatest log likelihood of a chance whose log odds are linear, by Newton's method.
 func (c counts) line() float64 {
 	n := float64(len(c.events))
 	chance := func(a, b float64, i int) float64 {

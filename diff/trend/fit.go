@@ -7,19 +7,19 @@ type Fit struct {
 	Coefficients []float64
 	Off          float64 // the largest residual
 
-	deviation float64 // of the residuals, with their degrees of freedom
+	deviation float64 // standard deviation of the residuals
 	freedom   int
 	inverse   [][]float64 // of the normal equations
 }
 
-// LeastSquares fits y to the columns of x. Each row is one observation. ok is false if there are fewer than two observations more than
-// columns, or if the columns depend on each other.
+// LeastSquares fits y to the columns of x. Each row is one observation. ok is false if there are not at least two
+// more observations than columns, or if the columns depend on each other.
 func LeastSquares(x [][]float64, y []float64) (f Fit, ok bool) {
 	if len(x) == 0 || len(x) < len(x[0])+2 {
 		return f, false
 	}
 	n := len(x[0])
-	scale := make([]float64, n) // columns of 1 and of a million tokens in one equation
+	scale := make([]float64, n) // scale the columns: one equation may have ones and millions of tokens
 	for _, row := range x {
 		for j, v := range row {
 			scale[j] = max(scale[j], math.Abs(v))
@@ -65,7 +65,7 @@ func (f Fit) value(row []float64) (sum float64) {
 	return sum
 }
 
-// At predicts one more observation, and by how much it may be off, at 95 %.
+// At predicts one more observation; off is the half width of its 95 % interval.
 func (f Fit) At(row []float64) (value, off float64) {
 	far := 1.0
 	for i := range row {

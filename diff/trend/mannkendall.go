@@ -7,20 +7,19 @@ import (
 
 // Test is the outcome of a test for monotone trend.
 type Test struct {
-	S float64 // Kendall's score: pairs that rise less pairs that fall
+	S float64 // Kendall's score: pairs that rise minus pairs that fall
 	Z float64 // its normal deviate, positive for a rise
 	P float64 // two-sided
 	N int
 }
 
-// MannKendall tests y, in order, for a monotone trend (Mann 1945, Kendall 1975),
-// with the variance corrected for ties. P is 1 where no value differs.
+// MannKendall tests y, in order, for a monotone trend (Mann 1945, Kendall 1975), with the variance corrected for
+// ties. P is 1 if all values are equal.
 func MannKendall(y []float64) Test { return test(y, 1) }
 
-// HamedRao is MannKendall with the variance corrected for autocorrelation too
-// (Hamed and Rao 1998): the ranks of the series less its Theil–Sen line, lags
-// whose correlation is significant at 5 %. Strong negative correlation can leave no
-// variance by that; then it is not corrected.
+// HamedRao is MannKendall with the variance also corrected for autocorrelation (Hamed and Rao 1998): of the ranks of
+// the series minus its Theil–Sen line, at lags whose correlation is significant at 5 %. Strong negative correlation
+// can leave no variance; then there is no correction.
 func HamedRao(y []float64) Test {
 	n := len(y)
 	if n < 4 {
@@ -48,8 +47,8 @@ func HamedRao(y []float64) Test {
 	return test(y, correction)
 }
 
-// test is the Mann–Kendall test with its variance multiplied by a correction, which
-// is more than zero. P is 1 where no value differs.
+// test is the Mann–Kendall test with its variance multiplied by a correction above zero. P is 1 if all values are
+// equal.
 func test(y []float64, correction float64) Test {
 	t := Test{N: len(y), P: 1}
 	for i := range y {
@@ -67,13 +66,13 @@ func test(y []float64, correction float64) Test {
 		return t
 	}
 	t.Z = (math.Abs(t.S) - 1) / math.Sqrt(v) // continuity correction
-	// Of the n! orders two are monotone: no other is less likely, whatever the correction.
+	// Two of the n! orders are monotone. No other order is less likely, whatever the correction.
 	t.P = max(math.Erfc(t.Z/math.Sqrt2), 2/math.Gamma(float64(t.N+1)))
 	t.Z = math.Copysign(t.Z, t.S)
 	return t
 }
 
-// ranks are 1 … n, ties sharing their mean.
+// ranks returns the ranks 1 … n; ties share their mean.
 func ranks(y []float64) []float64 {
 	order := make([]int, len(y))
 	for i := range order {
@@ -127,9 +126,8 @@ func autocorrelation(y []float64) []float64 {
 	return out
 }
 
-// BenjaminiHochberg returns, for p-values of many tests, the adjusted values:
-// calling all with an adjusted value up to q a discovery keeps the expected
-// share of false ones among them at q (Benjamini and Hochberg 1995).
+// BenjaminiHochberg returns adjusted p-values of many tests. If all tests with an adjusted value up to q count as
+// discoveries, the expected share of false ones is at most q (Benjamini and Hochberg 1995).
 func BenjaminiHochberg(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -2,14 +2,14 @@ package trend
 
 import "math"
 
-// Rate is the slope of TheilSen for growth of which each event stays, with an interval that holds
-// for events at random moments too. Points of such growth are no line with noise but a walk with a
-// drift: what happened in one interval is in all points behind it, so that they lie close to a
-// straight line whose slope is wrong, and the interval of Sen, for which they err each by itself,
-// holds the truth in one of three. The variance of the walk is that of its increments by their
-// length, less twice the covariance of neighbours where these differ so from each other, or where
-// points fall, that noise is what they have in common (the long-run variance; Newey and West 1987,
-// with one lag). An end of the walk may be early or late by one event, in any case.
+// Rate is TheilSen's slope, with an interval that also holds for events at random moments whose growth stays.
+//
+// Such growth is not a line with noise, but a walk with a drift: what happens in one interval is part of all later
+// points. They lie close to a straight line whose slope is wrong, and Sen's interval, which assumes independent
+// errors, contains the true slope in one case of three only. The variance of the walk is that of its increments,
+// scaled by their length. If neighbouring increments differ strongly, or points fall, noise is what they have in
+// common. Then twice their covariance is added (the long-run variance with one lag; Newey and West 1987). An end of
+// the walk may always be early or late by one event.
 func Rate(x, y []float64) Slope {
 	s := TheilSen(x, y)
 	n := len(x) - 1
@@ -38,13 +38,13 @@ func Rate(x, y []float64) Slope {
 	if own <= rounding*even*even*length {
 		return s
 	}
-	// One-sided, of 5 %: neighbours that are independent correlate by -1/n, give or take 1/sqrt(n).
+	// One-sided, at 5 %: independent neighbours correlate by -1/n, with a standard error of 1/sqrt(n).
 	const z = 1.644854
 	m := float64(n)
 	if falls || neighbours/own < -1/m-z/math.Sqrt(m) {
 		own = max(0, own+2*neighbours)
 	}
-	// A Theil-Sen slope of a walk has 6/5 of the variance that its ends have.
+	// The Theil-Sen slope of a walk has 6/5 of the variance of the slope between its ends.
 	half := studentQuantile(m-1) * math.Sqrt(1.2*own/(m-1)/length)
 	if !math.IsInf(least, 1) {
 		half = math.Hypot(half, least/length)
@@ -53,17 +53,17 @@ func Rate(x, y []float64) Slope {
 		s.Low, s.High = min(s.Low, s.Value-half), max(s.High, s.Value+half)
 		return s
 	}
-	// By factors: what was seen to grow has no rate of zero. A half that is longer than the rate goes on in a straight line, since a factor would
-	// make gigabytes of kilobytes.
-	const most = 1e6 // of a factor that is as good as any; larger ones overflow
+	// Use factors, since growth that was observed has no rate of zero. If the half width exceeds the rate, the upper
+	// end grows linearly: a factor would turn kilobytes into gigabytes.
+	const most = 1e6 // largest factor; larger ones overflow, and mean the same
 	part := half / s.Value
 	factor := min(math.Exp(part), most)
 	s.Low, s.High = min(s.Low, s.Value/factor), max(s.High, s.Value*min(factor, math.E/2*(1+part)))
 	return s
 }
 
-// studentQuantile is that of 97.5 % of Student's t with nu >= 2 degrees of freedom, to 3 % (Abramowitz
-// and Stegun 26.7.5).
+// studentQuantile is the 97.5 % quantile of Student's t with nu >= 2 degrees of freedom, to 3 % (Abramowitz and
+// Stegun 26.7.5).
 func studentQuantile(nu float64) float64 {
 	const z = 1.959964
 	const z3, z5, z7 = z * z * z, z * z * z * z * z, z * z * z * z * z * z * z

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Hinge fits y by a flat line that rises (or falls) from one of the points on,
-// the one at which the sum of squares is least, and returns that point's index
-// and the slope behind it. Fewer than three points give 0 and 0.
+// Hinge fits y by a line that is flat up to one of the points and then rises (or falls). It returns the index of the
+// point with the least sum of squares, and the slope after it. Fewer than three points give 0 and 0.
 func Hinge(x, y []float64) (at int, slope float64) {
 	if len(x) < 3 {
 		return 0, 0
@@ -42,10 +41,9 @@ func Hinge(x, y []float64) (at int, slope float64) {
 	return at, slope
 }
 
-// Accelerates says whether the increments of y rise throughout, and behind the
-// middle are at least half as large again as before it: growth that feeds itself,
-// such as t². Growth that only begins late, or stops, is none. It needs at least
-// eight points.
+// Accelerates reports whether the increments of y rise throughout, and are at least half as large again in the second
+// half as in the first: growth that feeds itself, such as t². Growth that only begins late, or stops, does not count.
+// It needs at least eight points.
 func Accelerates(x, y []float64) bool {
 	n := len(x)
 	if n < 8 {
@@ -77,11 +75,9 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// Doubles says whether y, in full, rises by stairs alone, each of the last stairs
-// multiplying y by about the same factor and coming after a wait that has grown by
-// that factor: what a buffer does that is made larger by a factor whenever a
-// linear growth has filled it. The next stair must not be overdue at the end. It
-// needs four stairs.
+// Doubles reports whether y, in full, never falls, and each of its last four rises multiplies y by about the same
+// factor, after a wait that has grown by that factor. A buffer does so if it is enlarged by a factor whenever linear
+// growth has filled it. At the end the next rise must not be overdue. It is false for fewer than four rises.
 func Doubles(x, y []float64) bool {
 	type stair struct{ x, factor float64 }
 	var stairs []stair
@@ -115,11 +111,10 @@ func Doubles(x, y []float64) bool {
 	return x[len(x)-1]-stairs[least-1].x <= 1.25*high*last
 }
 
-// Drift is the chance, one-sided, that a walk without a drift has risen as much as
-// y did: Student's t of its increments, whose variance is made larger where
-// neighbours are alike. Noise about a level, a walk between walls, and a few large
-// steps have a large one, unlike what rises by about the same each time. It is 1
-// for fewer than four points and for what does not rise.
+// Drift is the one-sided chance that a walk without drift rises as much as y. It is Student's t of the increments.
+// Their variance is increased if neighbours are correlated. Noise about a level, a bounded walk, and a few large
+// steps have a large chance, unlike values that rise by about the same each time. It is 1 for fewer than four points
+// and for y that does not rise.
 func Drift(y []float64) float64 {
 	x := make([]float64, len(y))
 	for i := range x {
@@ -128,8 +123,8 @@ func Drift(y []float64) float64 {
 	return DriftAlong(x, y)
 }
 
-// DriftAlong is Drift at an ascending x whose points may lie unevenly: of a walk, the
-// variance of an increment is as large as its interval is long.
+// DriftAlong is Drift at an ascending x whose points may be uneven: the variance of a walk's increment is
+// proportional to the length of its interval.
 func DriftAlong(x, y []float64) float64 {
 	n := len(y) - 1
 	if n < 3 || y[n] <= y[0] {
@@ -153,8 +148,8 @@ func DriftAlong(x, y []float64) float64 {
 	return StudentTail(t, float64(n-1))
 }
 
-// Climbs says whether y never falls, and rises in at least the given number of
-// points with no stretch of x longer than the given share without a rise.
+// Climbs reports whether y never falls, and rises at least as often as rises says, with no stretch without a rise
+// longer than the share gap of x.
 func Climbs(x, y []float64, rises int, gap float64) bool {
 	var at []float64
 	for i := 1; i < len(y); i++ {
@@ -168,7 +163,7 @@ func Climbs(x, y []float64, rises int, gap float64) bool {
 	return len(at) >= rises && LargestGap(at, x[0], x[len(x)-1]) <= gap
 }
 
-// PoissonTail is the chance of at most k events where a number is expected.
+// PoissonTail is the chance of at most k events if that many are expected.
 func PoissonTail(expected float64, k int) float64 {
 	if expected <= 0 {
 		return 1
@@ -181,12 +176,10 @@ func PoissonTail(expected float64, k int) float64 {
 	return min(sum, 1)
 }
 
-// Stopped says whether y, in full, rose and then stayed as it was for longer than
-// chance leaves at the end of growth that goes on: more than twice the longest
-// stretch without a rise before, and so long that fewer than one case in a thousand
-// would leave it, of as many rises thrown over all of x, or, where the stretch is a
-// twentieth of x or more, of points that rise as often as those before. idle is that
-// stretch.
+// Stopped reports whether y, in full, rose and then stayed constant for too long for growth that goes on. idle is
+// that stretch. It must be more than twice the longest earlier stretch without a rise. And chance must leave such a
+// stretch in fewer than one case in a thousand, either of as many rises spread at random over x or, if idle is a
+// twentieth of x or more, of points that rise as often as the earlier ones.
 func Stopped(x, y []float64) (idle float64, stopped bool) {
 	n := len(y)
 	rises, last, longest := 0, 0, 0.0

@@ -1,4 +1,4 @@
-// Package trend is the statistics of growth, with no idea of memory.
+// Package trend has the statistics of growth. It knows nothing of memory.
 package trend
 
 import (
@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Slope is a robust line through points: change of y for one of x, with a 95 %
-// interval, and the number of points behind it.
+// Slope is a robust line through points: the change of y per unit of x, a 95 % interval, and the number of points.
 type Slope struct {
 	Value, Low, High float64
 	N                int
@@ -68,10 +67,9 @@ func kendallVariance(y []float64) float64 {
 	return v / 18
 }
 
-// Floors thins a series to at most n windows of equal numbers of points and
-// returns each window's smallest y with the x where it stands. A series of at
-// most n points comes back as it is. What rises and falls inside a window, such
-// as an accumulation, leaves no trace in its floor.
+// Floors thins a series to at most n windows of equal numbers of points. It returns each window's smallest y, with
+// its x. A series of at most n points is returned unchanged. What rises and falls within a window, such as gradient
+// accumulation, leaves no trace.
 func Floors(x, y []float64, n int) (fx, fy []float64) {
 	if len(x) <= n {
 		return slices.Clone(x), slices.Clone(y)
@@ -89,8 +87,7 @@ func Floors(x, y []float64, n int) (fx, fy []float64) {
 	return fx, fy
 }
 
-// At is y at a place of the ascending x, on straight lines between the points, and
-// beyond them the nearest.
+// At interpolates y linearly at a place of the ascending x. Beyond the ends it is the nearest value.
 func At(x, y []float64, at float64) float64 {
 	i, exact := slices.BinarySearch(x, at)
 	switch {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Uniform compares events with an even spread over [low, high]: d is the largest
-// distance between their distribution and the even one (Kolmogorov–Smirnov), p the
-// chance of as large a distance for as many events at random. Events at equal
-// distances have a p near 1. The p is that of Stephens's (1970) modification of the
-// asymptotic distribution, which is within 0.005 of the exact one from five events
-// on where p is below 0.2. Without events, or a stretch, d is 1 and p is 0.
+// Uniform compares events with an even spread over [low, high]. d is the largest distance between their distribution
+// and the even one (Kolmogorov–Smirnov), and p the chance of such a distance for as many random events. Events at
+// equal distances have a p near 1. p uses Stephens's (1970) modification of the asymptotic distribution, which is
+// within 0.005 of the exact one from five events on if p is below 0.2. Without events, or if high <= low, d is 1 and
+// p is 0.
 func Uniform(events []float64, low, high float64) (d, p float64) {
 	n := len(events)
 	if n == 0 || high <= low {
