@@ -1,32 +1,33 @@
-"""When a snapshot is due, and what snapshots may cost."""
+"""Decides when a snapshot is due, and limits what snapshots cost."""
 
 import sys
 import time
 
 from . import _claims
 
-# What snapshots may cost: so many seconds, and this share of the time since the first step.
+# What snapshots may cost: seconds at the start, plus a share of the time since the first step.
 ALLOWANCE, SHARE = 0.12, 0.015
-# The same share while Python's heap is traced for good, which was asked for.
+# The same share while Python's heap is traced all the time, on request.
 TRACED_SHARE = 0.06
-# However much they have cost, there is another one when so many times the steps, or the time, have passed, if it takes
-# no more than this share of the time since the one before, or all at the last of these distances no more than so many
-# seconds. So the last one is near the end of a run, however long that is.
+# Whatever snapshots have cost, there is another one once the steps, or the time, have grown by one of these factors, if the last one
+# took no more than the given share of the time since. At the largest factor it is also enough if all took no more than AGAIN_ALLOWANCE
+# seconds. So the last snapshot is near the end of a run of any length.
 AGAIN, AGAIN_ALLOWANCE = ((1.1, 0.03), (1.3, 0.1)), 0.4
-# The same for those by the clock: a program must give enough of them to be judged, however short it is and busy the
-# machine.
+# The same as ALLOWANCE and SHARE for snapshots by the clock: a program must give enough of them to be judged, however short it is and
+# however busy the machine.
 TICKS_ALLOWANCE, TICKS_SHARE = 0.25, 0.04
-# After so many of them the rest are spread over the run, each at most this share of its time after the one before.
+# After FIRST_TICKS of them the rest are spread over the run. SPARSEST: they are at most this share of the run's time apart.
 FIRST_TICKS, SPARSEST = 8, 0.125
-# How many steps a snapshot waits for one that is watched to its end, or for an evaluation; and which part of all.
+# WAIT: how many steps a snapshot waits at most for a step that was watched to its end, or for an evaluation. WAIT_PART: in a long run
+# it waits for this part of the steps: one in so many.
 WAIT, WAIT_PART = 8, 32
-# Where no steps count it waits for so many seconds that are watched.
+# Without steps it waits so many seconds, which are watched.
 BRIEF = 0.02
-# One that is due and too dear may come late by this part of the steps.
+# A snapshot that is due but costs too much may come late by this part of the steps: one in so many.
 LATE = 64
-# The same for a process that others started, once it grows.
+# The same as ALLOWANCE and SHARE for a process that another one started, once it grows.
 CHILD_ALLOWANCE, CHILD_SHARE = _claims.EACH, 0.03
-# So many times as much in an experiment, where runs are compared that all are recorded so.
+# Snapshots may cost so many times as much in an experiment: there all compared runs are recorded that way.
 DEAR = 4
 
 
@@ -34,16 +35,16 @@ class Due:
     """The part of the agent that knows what its snapshots have cost so far."""
 
     def __init__(self, settings):
-        self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0 is to choose
-        self.seconds = float(settings.get("seconds") or 0)  # … or seconds; 0 is not by time
+        self.fixed = int(settings.get("every") or 0)  # steps between snapshots; 0: the agent chooses
+        self.seconds = float(settings.get("seconds") or 0)  # seconds between snapshots; 0: none by time
         self.every = self.fixed or 1
-        self.began = None  # the times of the first mark: the clock's and the processor's
-        # Seconds that snapshots took, all of them and the last one, and when that one was.
+        self.began = None  # the times of the first mark: on the clock, and of the processor
+        # Seconds of all snapshots and of the last one; when the last one was, by elapsed() and by ran().
         self.spent, self.last, self.since, self.ran_before = 0.0, 0.0, 0.0, 0.0
-        self.waited = 0  # steps, for one to be watched
+        self.waited = 0  # steps for which a due snapshot has waited
 
     def undue(self, step):
-        """At the end of how many of the next steps no snapshot is due, nor the step begins that it needs to be watched."""
+        """How many of the next steps need nothing: no snapshot is due at their end, and the step that one needs watched does not begin there."""
         if self.seconds:
             return sys.maxsize
         if self.fixed:
@@ -52,16 +53,15 @@ class Due:
         return next - step - 1 if step < next else 0 if self.waited else step // LATE
 
     def due(self, step):
-        """Whether a snapshot is wanted now: each so many steps, or in one of the next, behind a step that was
-        watched."""
+        """Whether a snapshot is wanted now: after every so many steps, or after one of the next steps if that was watched."""
         if step // self.every == self.last_step() // self.every or self.heap.windows.opened is not None:
-            return False  # in a window what has grown is not known
+            return False  # while a window is open, the growth is not known
         if not self.overdue() and not self.affordable(share=TRACED_SHARE if self.heap.tracing else SHARE):
             return False
         return self.seen()
 
     def seen(self):
-        """Whether what just ended was watched, for a snapshot; or what follows will be, which one may wait for."""
+        """Whether what just ended was watched, or the snapshot has waited long enough. If neither, the next step is watched."""
         if self.torch.settled() or self.waited >= max(WAIT, self.stepping and self.step // WAIT_PART):
             self.waited = 0
             return True
@@ -72,7 +72,7 @@ class Due:
         return False
 
     def last_step(self):
-        """That of the last snapshot; 0 before the first."""
+        """The step of the last snapshot; 0 before the first."""
         last = self.written[-1][0] if self.written else 0
         return last if type(last) is int else 0
 
@@ -80,7 +80,7 @@ class Due:
         return self.left(allowance, share) >= 0
 
     def left(self, allowance, share):
-        """Seconds that snapshots may yet take; below zero where they have taken too many."""
+        """Seconds that snapshots may still take; negative if they have taken too many."""
         if self.number:
             allowance, share = CHILD_ALLOWANCE, CHILD_SHARE
         dear = DEAR if self.settings.get("experiment") else 1
@@ -91,31 +91,30 @@ class Due:
         return self.again(self.step, self.last_step())
 
     def late(self):
-        """The same of a run by the clock: dear snapshots at its beginning take all, and none would show how it goes on."""
+        """The same for a run by the clock. Its first snapshots may use up the budget, and then none would show how the run goes on."""
         return self.began is not None and self.again(self.ran(), self.ran_before)
 
     def spread(self):
-        """Seconds to leave before the next snapshot by the clock: what they may yet cost is to last for as long again as the
-        program ran, or those of its first second take all, and the rest goes unseen."""
+        """Seconds until the next snapshot by the clock. The rest of the budget must last for as long again as the program has run. Otherwise
+        the snapshots of the first second use it up, and the rest of the run goes unseen."""
         left = self.left(TICKS_ALLOWANCE, TICKS_SHARE)
         if self.number or self.ticks < FIRST_TICKS or left <= 0:
             return 0.0
         return self.ran() * min(SPARSEST, self.spent / self.ticks / left)
 
     def again(self, now, before):
-        """Whether it is time, in steps or seconds, for a snapshot that has to be, however much they have cost."""
+        """Whether a snapshot must be taken whatever they have cost. now and before are in steps or seconds."""
         apart = self.elapsed() - self.since
         return any(now >= times * before and self.last <= share * apart for times, share in AGAIN) or (
             now >= AGAIN[-1][0] * before and self.spent <= AGAIN_ALLOWANCE)
 
     def ran(self):
-        """Seconds since the first mark by the clock, or since steps ceased, whether the program worked or waited."""
-        began = self.began  # which another thread may forget
+        """Seconds on the clock since the first mark, or since steps ceased, waits included."""
+        began = self.began  # another thread may reset it
         return time.perf_counter() - max(began[0], self.ceased.began) if began else 0.0
 
     def elapsed(self):
-        """Seconds since the first mark, of which the agent may take its share: by the clock or the
-        processor, whichever is less."""
+        """Seconds since the first mark, of which the agent may take its share: on the clock or of the processor, whichever is less."""
         now = time.perf_counter(), time.process_time()
         if self.began is None:
             self.began = now

@@ -1,7 +1,7 @@
-"""The process's own heap: what the system and malloc say of it, and what Python allocates, by line.
+"""Records the process's own heap: the figures of the system and of malloc, and what Python allocates, by line.
 
-It is traced in windows: of a program without tensors at once, of one that uses PyTorch once its heap has kept growing by
-more than tensors do. For good it is traced only where that is asked for, without PyTorch or to be exact at each so many steps.
+The heap is traced in windows. Without tensors they begin at once. With PyTorch they begin once the heap has kept growing by more than
+tensors do. The heap is traced all the time only on request (--python-heap on), and with PyTorch only together with --every N.
 """
 
 import _tracemalloc
@@ -18,35 +18,36 @@ from ._own import held
 from ._traces import DEPTH, TORCH_DEPTH, by_stack, is_ours
 from ._windows import ENOUGH, VAIN, Windows
 
-# Growth of the heap beyond that of tensors which makes tracing begin, in so many looks in a row, so many
-# steps apart: so many bytes of malloc or blocks of Python a step, or in all of a line that would be told, and this
-# share of what tensors grow (their graphs and handles take some). A run's losses and the like are a few blocks a step.
+# How much the heap must grow beyond tensors before it is traced. BYTES of malloc or BLOCKS of Python a step are enough, and so are
+# ALL_BYTES or ALL_BLOCKS in all, if it is at least A_STEP bytes or FEW_BLOCKS a step. A share of the growth of tensors is added, for
+# their graphs and handles: BYTES_SHARE of their bytes, BLOCKS_SHARE blocks for each. A run's losses and the like take a few blocks
+# a step. LOOKS: how many looks must find it. APART: steps between looks. WARM: the first step with a look.
 BYTES, ALL_BYTES, BYTES_SHARE = 2 << 10, 64 << 10, 0.5
 BLOCKS, ALL_BLOCKS, FEW_BLOCKS, BLOCKS_SHARE = 50, 1000, 8, 4
 LOOKS, APART, WARM = 5, 8, 16
-# So many looks in a row have the nodes of autograd's graph be counted.
+# After so many looks that found growth, walks count the items of containers and the nodes of autograd's graph.
 AGAIN = 2
-# What grows while Python makes fewer blocks that stay, in so many steps one, is not Python's.
+# If fewer than one new block of Python stays in so many steps, the growth is outside Python.
 NATIVE = 4
-# What collections may cost that tell cycles of garbage from what stays: so many seconds, and this share of the time. The first
-# is taken to cost so many seconds a block of Python's allocator. Where they would cost more, what has risen in so many
-# times as many looks is taken to stay.
+# Garbage collections show whether the growth is only garbage. COLLECT, COLLECT_SHARE: what they may cost, in seconds and as a share of
+# the time. A_BLOCK: the seconds assumed for the first, for each block of Python's allocator. LONG: after so many times LOOKS looks that
+# found growth, the heap is traced without a collection.
 COLLECT, COLLECT_SHARE, A_BLOCK, LONG = 0.1, 0.01, 1e-7, 2
-# Seconds between two questions for what is left to the process: it takes a millisecond where files are slow.
+# Seconds between two reads of the memory left to the process. A read takes a millisecond where files are slow.
 ROOM_APART = 1.0
-# What snapshots may then cost on top of their budget, in seconds: there is something to find.
+# Seconds that snapshots may cost on top of their budget once the heap is traced: there is something to find.
 CREDIT = 0.2
-# What a line must hold to be told: so many bytes for each step since tracing began. Every run
-# keeps its losses as numbers.
+# A line is reported if it holds A_STEP bytes for each step since tracing began, or in windows AT_LEAST bytes; at most MOST_LINES
+# lines are. Every run holds its losses as numbers.
 A_STEP, AT_LEAST, MOST_LINES = 200, 4 << 10, 400
-# Beside PyTorch, objects so small, and not more of them a step, are handles of tensors, which are
-# recorded themselves; the agent makes more of them.
+# Beside PyTorch, a line is left out if its objects take at most HANDLE bytes each and are fewer than HANDLES a step: they are handles of
+# tensors, which are recorded themselves. The agent makes such handles, too.
 HANDLE, HANDLES = 100, 8
-# Where PyTorch is too old for its tensors to be recorded, a handle of at least so many bytes each second
-# step is all that tells of them; a number takes less.
+# If PyTorch is too old for its tensors to be recorded, only their handles show them. So a line with one object of at least so many
+# bytes every second step is reported. A number takes less.
 UNSEEN = 72
-# So are objects of a line at which recorded tensors live, up to so many bytes each and so many a tensor:
-# nodes of the graph, tuples, and their places in a list. The tensors tell that line already.
+# A line at which recorded tensors live is left out, too, if its objects take at most BESIDE bytes each and are at most BESIDES a tensor:
+# nodes of the graph, tuples, their places in a list. The tensors already report that line.
 BESIDE, BESIDES = 200, 4
 
 
@@ -55,30 +56,30 @@ class Heap:
         self.agent = agent
         self.page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self.mallinfo = None
-        self.room, self.asked = None, -ROOM_APART  # what the process may yet take, and when that was asked
+        self.room, self.asked = None, -ROOM_APART  # bytes that the process may still take, and when they were read
         self.tracing = False
         self.since = 0  # the step at which tracing began
         self.wanted = agent.settings.get("python_heap", "auto")
         self.last, self.rising = None, 0
-        self.low = None  # what there was when it began to rise
-        self.beside = False  # whether PyTorch or JAX is at work; one that a library imports may never be
-        self.rises = False  # by more than tensors and garbage do: it is to be traced
-        self.collections, self.collection = Budget(agent, COLLECT, COLLECT_SHARE), None  # and the seconds that the last one took
-        self.told = {}  # stacks that were told once stay, with their first bytes
+        self.low = None  # what look found when it began to rise
+        self.beside = False  # whether the program uses PyTorch or JAX; if only a library imports it, it may never
+        self.rises = False  # by more than tensors and garbage do: it is traced in windows
+        self.collections, self.collection = Budget(agent, COLLECT, COLLECT_SHARE), None  # their budget, and the seconds of the last one
+        self.told = {}  # stacks that were reported, with their first bytes; they stay reported
         self.names = _names.Names()
-        self.free = 0  # tuples, when they were last counted
-        self.rows = {}  # stacks of the last snapshot, with their bytes and blocks
+        self.free = 0  # free tuples at the last count
+        self.rows = {}  # stacks in the last snapshot, with their bytes and blocks
         self.windows = Windows(agent, self.malloc)
         self.native = Native(agent, self.malloc, self.pace)
-        self.outside = False  # whether the heap grows, and Python has little that is new
-        self.levels = []  # the agent's time and bytes in use beyond tensors: at the first snapshot and at the last
+        self.outside = False  # whether the heap grows although Python allocates little
+        self.levels = []  # at the first and the last snapshot: the agent's time, and bytes in use beyond tensors
 
     def start(self):
         if self.wanted == "on" and not self.windowed():
             self.trace()
 
     def stop(self):
-        # Tracing that the program asked for, or uses, is its own.
+        # A program that has imported tracemalloc may use it, so tracing goes on.
         if self.tracing:
             if "tracemalloc" not in sys.modules:
                 _tracemalloc.stop()
@@ -105,14 +106,14 @@ class Heap:
             return
         _tracemalloc.start(TORCH_DEPTH if self.agent.torch.module else DEPTH)
         self.tracing, self.since = True, self.agent.step
-        self.agent.torch.recalibrate()  # from now on all that the agent does costs more
+        self.agent.torch.recalibrate()  # from now on all work of the agent takes longer
 
     def give_way(self):
         self.wanted = "off"
         self.agent.blind("python", "the program uses tracemalloc itself, so its Python heap is not recorded")
 
     def prepared(self):
-        """What imports have made stays, and only costs: to read it takes longer than what the program makes."""
+        """The imports have ended. What they allocated stays, and reading it takes longer than reading what the program allocates: so it is dropped."""
         if self.tracing:
             _tracemalloc.clear_traces()
         self.begin_anew()
@@ -124,17 +125,17 @@ class Heap:
         self.forget_native()
 
     def forget_native(self):
-        """Other work begins."""
+        """The program begins other work."""
         self.native.end()
         self.native, self.outside, self.levels = Native(self.agent, self.malloc, self.pace), False, []
 
     def pace(self):
-        """By how many bytes a second malloc's memory grows beyond tensors."""
+        """Growth of malloc's memory beyond tensors, in bytes a second."""
         (began, low), (now, high) = self.levels
         return max(0, high - low) / max(1e-3, now - began)
 
     def torch_or_jax(self):
-        """Whether either is imported; who counts all objects beside them is to ask for tracing at each so many steps."""
+        """Whether PyTorch or JAX is imported. Then every object is only counted with --every N."""
         return not {"torch", "jax"}.isdisjoint(sys.modules)
 
     def windowed(self):
@@ -145,7 +146,7 @@ class Heap:
             return self.torch_or_jax() and not self.agent.fixed
         torch = self.agent.torch
         if self.agent.number and not self.agent.step:
-            return True  # what a loader's worker makes are objects and arrays
+            return True  # a loader's worker allocates objects and arrays
         self.beside = self.beside or "jax" in sys.modules or "torch" in sys.modules and (self.agent.step > 0 or torch.seen())
         return self.rises if self.beside else True
 
@@ -155,7 +156,7 @@ class Heap:
         self.look_outside()
 
     def look_outside(self):
-        """Has the line be looked for at which malloc's memory grows, if no line of Python's explains it."""
+        """Searches for the line at which malloc's memory grows, if no line of Python's heap explains that growth."""
         if self.outside or self.windows.outside():
             self.native.open()
         else:
@@ -166,7 +167,7 @@ class Heap:
         return 0 if self.windowed() and (self.windows.began is not None or self.windows.wanted) else sys.maxsize
 
     def look(self, in_use):
-        """Has the heap be traced when it grows by more than tensors do."""
+        """Begins to trace the heap once it grows by more than tensors do."""
         agent = self.agent
         if not agent.stepping or agent.step < WARM:
             return
@@ -178,12 +179,12 @@ class Heap:
         rises, blocks = risen(now, self.last)
         if rises and not self.rising:
             self.low = self.last
-        # What comes once in many steps rises in few looks, and stays in all.
+        # What is allocated once in many steps rises in few looks, but it is still there in all later ones.
         if rises or now[1] - now[3] < self.last[1] - self.last[3] or self.rising and not risen(now, self.low)[0]:
             self.rising = self.rising + 1 if rises else 0
         self.last = now
         if self.rising < LOOKS or self.wanted != "auto" or agent.holders.graphs.grow():
-            return  # a graph of autograd's that is known to grow explains it
+            return  # a graph of autograd that is known to grow explains it
         steps, made = now[0] - self.low[0], now[2] - self.low[2]
         if NATIVE * made < steps:
             self.outside = True
@@ -194,7 +195,7 @@ class Heap:
             self.collect(now)
 
     def garbage_goes(self):
-        """Has garbage go, unless the program would not have it, or that costs too much; reports whether."""
+        """Collects garbage and returns True; False if the program has turned the collector off, in our thread, or if it would cost too much."""
         own = self.agent.own
         if not own.collects or self.agent.ticker.acts() or not self.collections.affords(self.collection or A_BLOCK * sys.getallocatedblocks()):
             return False
@@ -202,11 +203,11 @@ class Heap:
         gc.collect()
         self.collection = time.thread_time() - begun
         self.collections.spent += self.collection
-        own.entry = own.now()  # what went is the program's
+        own.entry = own.now()  # what was freed is the program's
         return True
 
     def collect(self, now):
-        """Sees whether the heap has grown by more than garbage, which has just gone."""
+        """Begins to trace if the heap has grown by more than the garbage that was just collected."""
         blocks, heap = self.agent.own.entry
         after = now[0], self.in_use(heap), blocks - self.agent.own.blocks, *now[3:]
         self.last = after
@@ -224,8 +225,8 @@ class Heap:
         return self.rising >= AGAIN or self.windows.outgrows()
 
     def untrace(self):
-        """PyTorch or JAX comes: what the clock began, the growth of the heap will decide. To trace what PyTorch imports
-        takes long, and to read it again at each snapshot longer."""
+        """PyTorch or JAX is about to be imported. Windows that the clock opened end. From now on the heap is traced only if it grows. Tracing
+        what PyTorch imports takes long, and reading it again at each snapshot takes longer."""
         self.stop()
         self.begin_anew()
 
@@ -251,7 +252,7 @@ class Heap:
             meters["reserved"] = held(heap) + heap[1] - own
             meters["mapped"] = max(0, space - held(heap) - heap[1])
         elif space:
-            meters["mapped"] = space  # which includes malloc's, where that gives no figures
+            meters["mapped"] = space  # includes malloc's memory, of which there are no figures
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
         if not self.windowed() and not self.tracing:
@@ -270,29 +271,29 @@ class Heap:
             self.window_lines(snapshot)
 
     def blocks(self, again=False):
-        """Blocks of Python's own allocator, less the free tuples that it keeps. To count those takes milliseconds where they are
-        all that it can keep: then the agent's own work, after which it is asked again, changes next to nothing."""
+        """Blocks of Python's own allocator, without the free tuples that Python caches. Counting these takes milliseconds if the cache is
+        full. Then they are not counted again after the agent's work, which changes their number by next to nothing."""
         blocks = sys.getallocatedblocks()
         if not self.windowed():
             return blocks
         if not again or self.free < ALL_FREE:
             begun = time.thread_time()
-            self.free = free_tuples()  # which makes more
+            self.free = free_tuples()  # their own count makes more of them
             self.agent.spent += time.thread_time() - begun
         return blocks - self.free
 
     def malloc(self):
-        """Bytes of glibc's heap in use, free, and mapped one by one; None where malloc is another, which has no figures."""
+        """Bytes of glibc's heap: in use, free, and in blocks with a mapping of their own. None for another malloc, which has no figures."""
         if self.mallinfo is None:
             self.mallinfo = mallinfo() or False
         return self.mallinfo() if self.mallinfo else None
 
     def in_use(self, heap):
-        """Bytes of malloc that are in use, without the agent's. Where it gives no figures those of tensors, beyond which blocks alone grow."""
+        """Bytes of malloc in use, without the agent's. Without malloc's figures those of tensors, so that only blocks can grow beyond them."""
         return held(heap) - self.agent.own.bytes if heap else self.agent.torch.bytes
 
     def growing(self):
-        """Stacks that hold more than when they were first told, with their blocks."""
+        """Stacks that hold over 1.5 times the bytes they held when first reported, with their blocks."""
         return {s: count for s, (size, count) in self.rows.items() if size > 1.5 * self.told[s]}
 
     def lines(self, snapshot):
@@ -312,16 +313,16 @@ class Heap:
         snapshot.notes.append("Python's heap is traced since step %d; lines that hold less than %d bytes a step are left out" % (self.since, A_STEP))
 
     def handles(self, size, count, stack, steps):
-        """Whether objects of a line are as handles of recorded tensors are."""
+        """Whether the objects of a line look like handles of recorded tensors."""
         torch = self.agent.torch.module
         return torch and size <= HANDLE * count and (count < HANDLES * steps or stack[0][0].startswith(os.path.dirname(torch.__file__)))
 
     def tensors(self, size, count, stack, tensors):
-        """Whether objects of a line, which has not been told, are what so many tensors there need."""
+        """Whether the objects of a line that was not reported are what the recorded tensors of that line need."""
         return stack not in self.told and size <= BESIDE * count and count <= BESIDES * tensors[stack[0]]
 
     def window_lines(self, snapshot):
-        """Tells what has grown, as far as windows saw it."""
+        """Adds the lines that have grown, as far as windows saw it."""
         windows, agent = self.windows, self.agent
         windows.settle()
         if self.rises and self.wanted == "auto" and windows.vain >= VAIN:
@@ -346,23 +347,23 @@ class Heap:
         for size, count, stack in rows:
             self.told.setdefault(stack, size)
             n = snapshot.stacks.add(stack, lambda: [(self.names.of(f, line), f, line) for f, line in stack])
-            # One row for all of a line: a count and the bytes together.
+            # One row for a whole line: its number of blocks, and their bytes together.
             snapshot.add(d, 0, size, n, -1, count)
         self.names.forget()
 
 
 def risen(now, before):
-    """Whether the heap has grown by more than tensors do, and by how many blocks; of steps, bytes, blocks, and tensors'
-    bytes and number."""
+    """Whether the heap has grown by more than tensors do, and by how many blocks. now and before: step, bytes, blocks, and the bytes and
+    number of tensors."""
     steps, heap, blocks, tensor_bytes, tensors = (a - b for a, b in zip(now, before))
-    # Recorded tensors go when a step without recording makes them anew; the heap tells what stays.
+    # The recorded tensors become fewer when a step that is not recorded replaces them. The heap shows what stays.
     tensor_bytes, tensors = max(0, tensor_bytes), max(0, tensors)
     return (heap - tensor_bytes >= min(BYTES * steps, max(ALL_BYTES, A_STEP * steps)) + BYTES_SHARE * tensor_bytes
             or blocks >= min(BLOCKS * steps, max(ALL_BLOCKS, FEW_BLOCKS * steps)) + BLOCKS_SHARE * tensors), blocks
 
 
 class Finder:
-    """Ends a window before the program has tracemalloc, which would take it for its own."""
+    """Ends a window before the program imports tracemalloc, and would take our tracing for its own."""
 
     def __init__(self, agent):
         self.agent = agent
@@ -374,8 +375,7 @@ class Finder:
 
 
 def highest():
-    """The most resident memory that this process ever had, 0 where that is not known; getrusage counts that of the program before an
-    exec, too."""
+    """The most resident memory that this process ever had, in bytes; 0 if unknown. getrusage also counts the program before an exec."""
     try:
         with open("/proc/self/status", "rb") as f:
             for line in f:
@@ -387,7 +387,7 @@ def highest():
 
 
 def mallinfo(libc=None):
-    """A function that returns what glibc's malloc has in use, free, and mapped one by one; None where malloc is another."""
+    """Returns a function that returns what glibc's malloc has: bytes in use, free, and mapped one by one. None for another malloc."""
     try:
         import ctypes
 
@@ -411,8 +411,8 @@ def mallinfo(libc=None):
 
 
 def unwrapped(read):
-    """A function that returns the numbers of read, which have 32 bits as those of glibc before 2.33, with more. They may change
-    by 2 GiB between two calls; what was lost before the first is not known."""
+    """Returns a function that returns the numbers of read beyond 32 bits: before glibc 2.33 they have only 32. They may change by up to
+    2 GiB between two calls. What overflowed before the first call is not known."""
     last = list(read())
 
     def whole():

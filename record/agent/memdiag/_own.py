@@ -1,4 +1,4 @@
-"""What the agent itself has taken of the process's heap, so that it is not said to be the program's growth."""
+"""Counts what the agent itself has allocated on the process's heap, so that it is not reported as the program's growth."""
 
 import gc
 import math
@@ -6,26 +6,26 @@ import sys
 import time
 from _thread import get_ident
 
-# The bytes objects that malloc makes and glibc caches when they are freed, and how many of each size.
+# Sizes of bytes objects that malloc allocates and that glibc caches when they are freed; EACH: how many it caches of each size.
 SMALLEST, LARGEST, EACH = 480, 1008, 7
-# What threads take at most that only wait, as those of a pool: to ask whether they may go on.
+# Processor seconds that other threads take at most if they only wait, as those of a pool: they check whether they may go on.
 IDLE = 2e-4
-# Seconds after which the kernel has counted what threads on other processors took: it does so at its ticks.
+# Seconds after which the kernel has counted the time of threads on other processors: it does so at its ticks.
 TICKS = 0.01
 
 
 class Own:
-    """Counts what comes and goes while the agent is at work: blocks of Python's allocator and bytes of malloc's. A
-    context. Python's collector rests meanwhile: what it frees is the program's. Where the program's threads run meanwhile
-    nothing is counted, since it may be theirs; where they stay in a call of C that works, Python's blocks alone."""
+    """A context manager that counts what the agent's own work allocates: blocks of Python's allocator, and bytes of malloc. Python's
+    collector is off meanwhile, since what it frees is the program's. If threads of the program run meanwhile, nothing is counted: it may be
+    theirs. If they stay in a call of C that does work, only Python's blocks are counted."""
 
     def __init__(self, agent):
         self.agent = agent
         self.blocks = self.bytes = 0
         self.depth = 0
-        self.entry = None  # what there was when the agent's work began: blocks, and malloc's figures
-        self.others = None  # where other threads were then
-        self.ran = self.began = 0.0  # for how long they had run, and those of C; and when the work began
+        self.entry = None  # when the agent's work began: blocks, and malloc's figures
+        self.others = None  # where other threads were then, as threads returns it
+        self.ran = self.began = 0.0  # processor seconds of all other threads then, also those of C; and when the work began
         self.collects = True  # whether the program has the collector on
 
     def __enter__(self):
@@ -37,10 +37,10 @@ class Own:
             self.agent.heap.native.rest()
             self.others = self.threads()
             gc.disable()
-            self.agent.torch.sweep()  # what is kept of tensors that are gone was made while the program ran
+            self.agent.torch.sweep()  # the records of tensors that are freed were allocated while the program ran
             self.entry, self.ran, self.began = self.now(), elsewhere(), time.perf_counter()
         except BaseException:
-            self.leave()  # the program is nearly as deep as it may go
+            self.leave()  # the program is close to the recursion limit
             raise
 
     def __exit__(self, *_):
@@ -59,12 +59,12 @@ class Own:
 
     def leave(self):
         self.depth = 0
-        self.others = None  # whose frames would keep what their ends let go of
+        self.others = None  # else the locals of their frames would outlive them
         if self.collects:
             gc.enable()
 
     def threads(self):
-        """Where the program's other threads are: those that stay there have not run."""
+        """The frame and instruction of each other thread of the program. A thread that is there again later has not run."""
         ours = get_ident(), self.agent.ticker.thread
         return {thread: (frame, frame.f_lasti) for thread, frame in sys._current_frames().items() if thread not in ours}
 
@@ -73,24 +73,24 @@ class Own:
 
 
 def elsewhere():
-    """Seconds of the processor that the process's other threads have taken."""
+    """Processor seconds of the process's other threads."""
     return time.process_time() - time.thread_time()
 
 
 def fill_caches():
-    """Fills the cache that glibc has for this thread, of freed blocks which count as in use: the agent's work, rather than the
-    program's, would fill it bit by bit, and the process would be said to grow."""
+    """Fills glibc's cache of freed blocks for this thread. Cached blocks count as in use. Otherwise the agent's work would fill the cache
+    bit by bit, and the process would seem to grow."""
     for size in range(SMALLEST, LARGEST, 16):
         [bytes(size) for _ in range(EACH)]
 
 
 def held(heap):
-    """Bytes of malloc that are in use, by its figures; 0 where there are none."""
+    """Bytes of malloc in use, by its figures; 0 without figures."""
     return heap[0] + heap[2] if heap else 0
 
 
 def waited():
-    """Seconds for which the main thread has waited for a processor; without end where the system does not tell."""
+    """Seconds that the main thread has waited for a processor; infinity if the system does not report them."""
     try:
         with open("/proc/self/schedstat", "rb") as f:
             return int(f.read().split()[1]) / 1e9

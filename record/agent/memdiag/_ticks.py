@@ -1,9 +1,8 @@
-"""Snapshots by the clock, where no optimizer steps, and on SIGUSR1.
+"""Takes snapshots by the clock, if no optimizer steps, and on SIGUSR1.
 
-A thread of its own keeps time. It makes Python run the agent's handler of SIGUSR1 in the
-main thread, without a real signal, so that no system call of the program is interrupted; and it
-does so only while that handler is the agent's: one that the program sets replaces it. Where the main
-thread waits in one call for long, as for threads that work, it takes the snapshot itself.
+A thread of the agent keeps time. It makes Python run the agent's handler of SIGUSR1 in the main thread, without a real signal, so that
+no system call of the program is interrupted. It does so only while that handler is the agent's: the program may set its own. If the
+main thread waits long in one call, such as a join of threads, our thread takes the snapshot itself.
 """
 
 import _thread
@@ -18,52 +17,53 @@ from ._own import fill_caches, waited
 from ._role import role
 from ._turn import Turn
 
-# The first look at a process that knows nothing of PyTorch, the time between looks (which doubles as
-# snapshots are thinned), how long PyTorch may go without a step once it is imported, which its first optimizer
-# takes to import the rest, and how long one that the script will import is waited for.
+# In seconds. FIRST: until the first look at a process. INTERVAL: between looks; it doubles as snapshots are thinned. PATIENT: how long
+# an imported PyTorch may go without a step, since its first optimizer imports the rest of it. AWAITED: how long an import of PyTorch
+# that the script has in its text is waited for.
 FIRST, INTERVAL, PATIENT, AWAITED = 0.1, 0.05, 2.0, 5.0
-# The time between looks in a process that grows: more of them would take at once what it may cost.
+# Seconds between looks in a process that grows: more looks would use up its budget at once.
 CHILD_INTERVAL = 0.4
-# The same while there is no tensor: a library has imported PyTorch, as spaCy does.
+# The same as PATIENT while there is no tensor: a library has imported PyTorch, as spaCy does.
 UNUSED = 0.3
 NAP = 0.05
-# Seconds after which a process that others started has the name that they give it, and after which it gets none.
+# NAMED: seconds after which a process that another one started has its name. NAMED_BY: after that it gets none.
 NAMED, NAMED_BY = 0.3, 20.0
-# Seconds for which a script's imports are not traced: what they make is left out once its own work begins.
+# Seconds for which a script's imports are not traced: what they allocate is left out once the script's own work begins.
 IMPORTS = 5.0
-# The same as NAP, while the main thread is asked for something, and while a snapshot waits for what is watched.
+# The same as NAP (seconds between passes of our thread) while the main thread is asked for something, or a snapshot waits for a
+# watched step.
 NEXT = 0.005
-# Seconds after which the main thread, which does not answer, is taken to wait; not for a processor.
+# A main thread that has not answered for so many seconds is taken to wait in a call. Time in which it waits for a processor is left out.
 UNANSWERED = 0.25
-# Seconds that a thread of the program's waits at most for a snapshot to be done.
+# Seconds that a thread of the program waits for our thread's snapshot, at most.
 PATIENCE = 1.0
 IMPORT = re.compile(rb"^\s*(?:from\s+|import\s+(?:.*,\s*)?)torch\b", re.MULTILINE)
-# What a script has that trains by itself: its steps are still to come.
+# Texts in a script that trains: its steps are still to come.
 TRAINS = re.compile(rb"\boptim\b|\.backward\(|\bTrainer\(|\.fit\(|\bmark\(\s*step")
-# A snapshot that is expensive is not followed by the next one before so many times of what it took.
+# After a snapshot the next one comes no sooner than so many times the seconds that it took.
 APART = 4
 # Functions at the bottom of the main thread's stack while the program runs: of a script, with python -m,
 # while threads are waited for at the end, and of a process that a thread forked.
 ROOTS = ("<module>", "_run_module_as_main", "_shutdown", "_bootstrap")
 
-# Functions of multiprocessing's, and what they have called, when the function of a process has returned, and has let go of what it had.
+# Functions of multiprocessing, and what they have called, once the function of a process has returned and its locals are freed.
 RETURNED = {("run", None), ("_bootstrap", None), ("_bootstrap", "_exit_function")}
 
 
 class Ticker:
     def __init__(self, agent):
         self.agent = agent
-        # What the main thread is to call, the time at which it was asked, and how long it had waited for a processor.
+        # What the main thread was asked to call; when it was asked; and the seconds that it had waited for a processor by then.
         self.asked, self.since, self.queued = None, 0.0, 0.0
-        self.owed = False  # it was done meanwhile, and the main thread has yet to see that it was asked
+        self.owed = False  # our thread has done it, and the main thread has not run its handler yet
         self.main = self.thread = None  # the threads' numbers
         self.clock = None  # of our thread
-        self.lock = _thread.allocate_lock()  # of what is done in our thread
+        self.lock = _thread.allocate_lock()  # held while our thread works in place of the main thread
         self.running = False
         self.prepared = False
         self.due = 0.0  # the time of the next look
-        self.text_trains = None  # whether the script's text does, once it was read
-        self.later = None  # what the main thread is to do once it answers
+        self.text_trains = None  # whether the script's text has steps; None before it was read
+        self.later = None  # what the main thread shall do when it answers
         self.turn = Turn()
         self.begin_anew()
 
@@ -76,7 +76,7 @@ class Ticker:
         self.running = True
         fill_caches()
         self.main = _thread.get_ident()
-        # A signal that the program blocks for a while is not to come to our thread instead.
+        # Our thread blocks all signals: one that the program blocks for a while must not come to our thread instead.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             _thread.start_new_thread(self.loop, ())
@@ -91,7 +91,7 @@ class Ticker:
         self.turn.end()
 
     def handle(self, signum, frame):
-        what = self.asked  # before our thread does it
+        what = self.asked  # read first: our thread may do it, and clear this
         if self.later is not None:
             later, self.later = self.later, None
             later()
@@ -107,19 +107,18 @@ class Ticker:
         except RecursionError:
             pass  # as deep as the program is, there is no room for us
         finally:
-            # Our thread may have taken a long look for none: nothing is owed for that.
+            # If this took long, our thread may have taken it for no answer, and have acted. No signal is pending for that.
             self.asked, self.owed, self.agent.interrupting = None, False, False
 
     def forked(self):
-        """In the child of a fork: there, our thread is not at work, and who forked is the main one."""
+        """In the child of a fork. Our thread does not run there, and the thread that forked is the main one."""
         self.lock = _thread.allocate_lock()
         self.turn.end()
         self.asked, self.owed = None, False
         self.main, self.thread, self.clock = _thread.get_ident(), None, None
 
     def tick(self, importing):
-        """Snapshots that were taken while a script imports are dropped when it begins its work, unless all its
-        work is in an import."""
+        """Takes a snapshot. Those taken while the script imports are dropped when it begins its work, unless all its work is in an import."""
         if not self.prepared and not importing:
             self.prepared = True
             self.agent.prepared()
@@ -136,7 +135,7 @@ class Ticker:
         agent, self.thread = self.agent, _thread.get_ident()
         self.clock = clock()
         fill_caches()
-        awaited = not agent.child and imports_torch()  # a forked process that uses PyTorch has it
+        awaited = not agent.child and imports_torch()  # a forked process that uses PyTorch has it imported
         self.begun = begun = now = time.monotonic()
         named = role()
         self.due = begun + (agent.seconds or FIRST)
@@ -157,7 +156,7 @@ class Ticker:
                 if now - self.since >= UNANSWERED and not agent.interrupting and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()
                 continue
-            if now >= self.due and (windows.began is None or agent.ceased.due()):  # before a window is opened, for which there may be a reason each time
+            if now >= self.due and (windows.began is None or agent.ceased.due()):  # checked before windows, of which one may be due at each pass
                 self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
@@ -171,12 +170,12 @@ class Ticker:
                 self.ask(agent.intervene)
 
     def soon(self, seconds):
-        """Has the next look come in so many seconds, if not before."""
+        """Makes the next look due in so many seconds, if it is not due before."""
         self.due = min(self.due, time.monotonic() + seconds)
 
     def wanted(self, now, begun, awaited):
-        """Whether snapshots by the clock are wanted, of a script that may import PyTorch. One that a library imports may never be
-        used."""
+        """Whether snapshots by the clock are wanted. awaited: whether the script itself imports PyTorch. A PyTorch that a library imports may
+        never be used."""
         agent = self.agent
         if agent.step:
             return not agent.stepping or agent.ceased.due()
@@ -187,7 +186,7 @@ class Ticker:
         return not awaited or now >= begun + AWAITED
 
     def ask(self, what):
-        """Has the main thread call something, unless the program has taken the signal."""
+        """Asks the main thread to call something, unless the program has replaced the handler."""
         try:
             ours = signal.getsignal(signal.SIGUSR1) == self.handle
         except Exception:
@@ -203,32 +202,32 @@ class Ticker:
                 _thread.interrupt_main(signal.SIGUSR1)
 
     def act(self):
-        """Does in our thread what the main thread was asked for. JAX has locks that it may hold."""
+        """Does in our thread what the main thread was asked for. Not beside JAX: the main thread may hold its locks."""
         if "jax" in sys.modules:
             return
         what, self.asked, self.owed = self.asked, None, True
         frame = sys._current_frames().get(self.main)
         if what and runs(frame) and not traced(frame) and not loads_ctypes():
             importing = imports(frame)
-            del frame  # it would keep what the function's end lets go of
+            del frame  # else the function's locals would outlive it
             with self.lock:
                 self.agent.guarded("tick", what, importing)
 
     def when_main(self, what):
-        """Does what only the main thread can, now or once it has seen that it was asked for something."""
+        """Does what only the main thread can: now if this is the main thread, or when it answers."""
         if _thread.get_ident() == self.main:
             what()
         else:
             self.later = what
 
     def trains(self):
-        """Whether the script takes steps, as far as its text tells."""
+        """Whether the script takes steps, judged by its text."""
         if self.text_trains is None:
             self.text_trains = trains()
         return self.text_trains
 
     def worked(self):
-        """Seconds of the processor that our thread has taken."""
+        """Processor seconds of our thread."""
         return 0.0 if self.clock is None else read(self.clock)
 
     def acts(self):
@@ -236,7 +235,7 @@ class Ticker:
         return self.thread == _thread.get_ident()
 
     def wait(self):
-        """Waits for what our thread is at; False where it is at nothing, or does not come to its end."""
+        """Waits until our thread has done its work. False in our thread, if it does no work, or if it takes longer than PATIENCE."""
         if self.acts() or not self.lock.locked() or not self.lock.acquire(timeout=PATIENCE):
             return False
         self.lock.release()
@@ -244,8 +243,8 @@ class Ticker:
 
 
 def runs(frame):
-    """Whether a frame of the main thread is the program's, which has not ended. What has been cleared
-    at its exit has not been released by it."""
+    """Whether a frame of the main thread is of the program, which still runs. What Python frees when the program exits is not the
+    program's doing."""
     called, within = None, getattr(sys.modules.get("multiprocessing.process"), "_parent_process", None) is None
     while frame is not None:
         code = frame.f_code
@@ -261,12 +260,12 @@ def runs(frame):
 
 
 def loads_ctypes():
-    """Whether ctypes, which we ask for what malloc has, is being imported: it is not whole then."""
+    """Whether ctypes is being imported, and so not complete. malloc's figures are read with it."""
     return getattr(getattr(sys.modules.get("ctypes"), "__spec__", None), "_initializing", False)
 
 
 def imports(frame):
-    """Whether a frame is below an import."""
+    """Whether a frame was called by an import."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -275,17 +274,17 @@ def imports(frame):
 
 
 def imports_torch():
-    """Whether the script that is run will import PyTorch, if it has not yet."""
+    """Whether the script's text imports PyTorch."""
     return IMPORT.search(script()) is not None
 
 
 def trains():
-    """Whether the script that is run has what takes steps, as far as its own text tells."""
+    """Whether the script's text has calls that take steps."""
     return TRAINS.search(script()) is not None
 
 
 def script():
-    """The text of the script that is run; nothing where there is none."""
+    """The text of the script; empty if there is none."""
     for word in getattr(sys, "orig_argv", [])[1:]:
         if word.endswith(".py"):
             try:
