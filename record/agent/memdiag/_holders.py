@@ -1,7 +1,7 @@
-"""Who holds what grows: when it is looked for, for which sites, and what of it is known later.
+"""Searches for the holders of what grows: decides when to search and for which call sites, and follows the holders that were found.
 
-Walks go from the program's own names down to the objects, and each has a budget. What one has found is
-asked for its length at each snapshot, without another.
+Walks go from the program's own names down to the objects, within a budget. After a walk has found a holder, each snapshot reads its length
+without another walk.
 """
 
 import _tracemalloc
@@ -28,22 +28,24 @@ from ._roots import Registries
 from ._traces import DEEP
 from ._walk import GRAPH, LARGER, SITES, UNSEEN, Site, Walk, key_text
 
-# What walks may cost together: so many seconds, and this share of the time since the first step.
+# What all walks may cost: seconds at the start, plus a share of the time since the first step.
 ALLOWANCE, SHARE = 0.15, 0.01
-# A walk lasts twice as long each time after one that was cut short: fewer times than this, or in a window as many.
+# After each walk that was cut short the next may last twice as long: LONGER - 1 times, or LONGER times in a window.
 LONGER = 3
-# The seconds of one in a window, where each object costs more and few are looked for; and so many times as long where stacks are
-# deep, which each allocation of the walk's has, too.
+# WINDOW: seconds of a walk in a window, where each object costs more and few are searched for. DEEPER: it lasts so many times as long if
+# stacks are deep, since each allocation of the walk has a deep stack, too.
 WINDOW, DEEPER = 0.05, 3
-# Where so many times as many blocks are looked for, what was found to hold them has no container and is not found again, it holds others.
+# If a site has so many times as many blocks as when its holder was found, and a walk does not find that holder again, it is dropped: others
+# hold the blocks. The holder stays if it is a container.
 OUTGROWN = 4
-# The next walk is when so many times the steps have passed.
+# The next walk is due when the steps have grown so many times.
 AGAIN = 1.6
-# Hooks are registered again and again where there is one more in so many steps.
+# Hooks are taken to be registered again and again if there is one more in so many steps.
 HOOKED = 2
-# So deep at most lies a container that a variable has by another object in each step.
+# A container that a variable replaces in each step lies so deep at most.
 SHALLOW = 2
-# What atexit has registered is C's, and no walk comes there: objects without a name are taken for its, where it has ever more.
+# C code holds what atexit has registered, and no walk gets there. If atexit has more and more functions, it is taken to hold the objects
+# to which no name leads.
 EXITS = "atexit"
 
 
@@ -52,34 +54,34 @@ class Search:
         self.agent, self.source = agent, source
         self.budget = Budget(agent, ALLOWANCE, SHARE)
         self.next, self.next_look = 0, 0  # the steps of the next walk, and of the next one in a window
-        self.found = {}  # by stack of tensors: the step at which it was found, and what Votes.holder returns
-        self.lines = {}  # by stack of tracemalloc
-        self.unheld = False  # whether nothing was found to hold one of the last walk's: what has it may be no object, as a buffer's text
-        self.sizes = {}  # by stack of tensors, of how many of its blocks what was found holds one or a few; infinite for a container
-        self.ways = Ways()  # to what was found of either
+        self.found = {}  # by stack of tensors: the step at which the holder was found, and what Votes.holder returned
+        self.lines = {}  # the same by stack of tracemalloc
+        self.unheld = False  # whether a line of the last walk in a window has no holder: its text may be in a buffer, not in objects
+        self.sizes = {}  # by stack of tensors: its blocks when the holder was found; infinite if that is a container
+        self.ways = Ways()  # the containers on the way to the holders of either
         self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
-        self.arrays = {}  # of JAX, by their bytes: the same, after how many were found
-        self.first, self.unseen = {}, None  # bytes by stack, and tensors without one by their bytes, at the first look
-        self.most, self.rises = {}, collections.Counter()  # bytes by stack, and how many looks found more
-        self.early = set()  # stacks that have become larger, but not often: a loader's batches do so when it begins
-        self.kept = None  # what keeps most nodes of autograd's graph, and so many at least, once they have become more
-        self.nodes = None  # the step, and so many, at first
+        self.arrays = {}  # JAX's arrays by their bytes: how many were found, and what Votes.holder returned
+        self.first, self.unseen = {}, None  # at the first look: bytes by stack; and tensors without a stack by their bytes
+        self.most, self.rises = {}, collections.Counter()  # by stack: the most bytes so far, and how many looks found more than before
+        self.early = set()  # stacks that have grown, but seldom: so do a loader's batches when it begins
+        self.kept = None  # what holds most nodes of autograd's graph, and at least how many, once their number has grown
+        self.nodes = None  # the first step at which they were counted, and their number then
         self.graphs = Graphs(agent, source)
         self.containers = Containers(self.bound, key_text)
         self.watch = Lines(agent, self.containers, key_text)
-        self.cut, self.cuts, self.shorts = False, 0, 0  # whether the last walk was cut short; and how many were, in windows and outside
-        self.registered, self.walked = Registries(), False  # which learn after a walk beyond the program's own names
-        self.hooks = None  # the step at which hooks were counted first, and how many there were
-        self.passing = set()  # variables that have something else in each step, as Node.variable tells them
-        self.rings = {}  # by path, the length of a list with free places at its end, and the step at which it was so long
+        self.cut, self.cuts, self.shorts = False, 0, 0  # whether the last walk was cut short; how many were, in windows and outside
+        self.registered, self.walked = Registries(), False  # the registries of libraries; they are learned after a walk beyond the program's own names
+        self.hooks = None  # the step at which hooks were first counted, and their number
+        self.passing = set()  # variables that have another object in each step, as Node.variable returns them
+        self.rings = {}  # by path of a list with free places at its end: its length, and the step of that
 
     def begin_anew(self):
-        """Steps count from now on."""
+        """Steps count from now on: the budget begins anew."""
         self.budget.spent, self.next, self.next_look = 0.0, 0, 0
         self.graphs.begin_anew()
 
     def fill(self, snapshot):
-        """Adds what is known of holders, after a walk if one is due; returns the seconds that took."""
+        """Adds the known holders, after a walk if one is due. Returns the seconds that this took."""
         begun = work()
         heap, agent = self.agent.heap, self.agent
         self.exits = exits() if self.exits is None else self.exits
@@ -95,7 +97,7 @@ class Search:
                 self.walk(wanted, unseen, lines, min(seconds * 2**self.shorts, max(seconds, self.budget.left())), placed=placed, counting=unexplained)
                 self.shorts = min(LONGER - 1, self.shorts + self.cut)
                 self.next = int(moment * AGAIN) + 1
-        if (self.walked or unexplained) and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window it takes twenty times as long
+        if (self.walked or unexplained) and (heap.tracing or not _tracemalloc.is_tracing()):  # in a window this would take twenty times as long
             self.registered.learn()
             self.walked = False
         if unexplained and moment >= self.containers.next:
@@ -138,13 +140,13 @@ class Search:
         return took
 
     def blocks(self):
-        """The blocks of PyTorch's allocator on a GPU, where that is recorded."""
+        """The blocks of PyTorch's allocator on a GPU; None if they are not recorded."""
         cuda = self.source.cuda
         return cuda.blocks if cuda is not None and cuda.recording else None
 
     def place(self, stack, snapshot):
-        """What tells in a snapshot which stack is held: its number, or the address of a block that it made on a GPU; None
-        where it has none there."""
+        """What identifies a stack in a snapshot: its number, or the address of one of its blocks on a GPU. None if the snapshot lacks the
+        stack."""
         if type(stack) is Site:
             address = self.blocks().one(stack.number)
             return address and {"stack": 0, "address": address}
@@ -152,7 +154,7 @@ class Search:
         return None if n is None else {"stack": n}
 
     def of_arrays(self):
-        """What holds JAX's arrays of each size, of which its profile tells no more: bytes, how many were found, items, kind
+        """The holders of JAX's arrays of each size, since JAX's profile has no more than sizes: bytes, number of arrays found, items, kind
         and path."""
         begun, moment = work(), moment_of(self.agent)
         if moment >= self.next and self.budget.affords():
@@ -164,12 +166,12 @@ class Search:
             yield size, max(found, now), now, kind, path
 
     def unexplained(self):
-        """Whether the heap grows by what neither tensors nor a graph that is known take; or hooks are registered again and again, of which each
-        takes little and costs time at each step."""
+        """Whether the heap grows by more than tensors and known graphs explain, or hooks are registered again and again. A hook takes little
+        memory, but costs time at each step."""
         return (self.agent.heap.outgrows() or self.hooked()) and not self.graphs.grow()
 
     def hooked(self):
-        """Whether the program registers hooks of PyTorch's again and again. Those that it removes count, too."""
+        """Whether the program registers hooks of PyTorch again and again. Hooks that it removes count, too."""
         handle = contents(sys.modules["torch.utils.hooks"]).get("RemovableHandle") if "torch.utils.hooks" in sys.modules else None
         registered = getattr(handle, "next_id", 0)
         self.hooks = self.hooks or (self.agent.step, registered)
@@ -177,8 +179,8 @@ class Search:
         return self.agent.step - step >= LEAST * HOOKED and HOOKED * (registered - before) >= self.agent.step - step
 
     def look(self, lines):
-        """Looks for what was made in a window at lines that grow, by so many objects each, if a walk is due. Returns the
-        seconds that took."""
+        """Searches for the holders of what growing lines allocated in a window, if a walk is due. lines: the number of objects of each. Returns
+        the seconds that this took."""
         begun, agent = work(), self.agent
         moment = moment_of(agent)
         left = self.budget.left()
@@ -197,15 +199,15 @@ class Search:
         return self.agent.heap.windows.depth == DEEP
 
     def length(self, nodes, items):
-        """How many items containers have now, which had so many when a walk found them."""
+        """How many items containers have now; items if they cannot be reached."""
         try:
             return sum(length(n, key_text) for n in nodes)
         except Exception:
             return items  # it cannot be reached without a walk
 
     def passes(self, nodes):
-        """Whether variables have other containers by now, no longer than those that a walk found: they are of the step that ran
-        then, and what else holds such is to be looked for."""
+        """Whether the variables have other containers by now, none longer than those that a walk found. Then these belonged to the step that ran,
+        and another holder is searched for."""
         for n in nodes:
             try:
                 obj = reach(n, key_text)
@@ -221,7 +223,7 @@ class Search:
         return bool(new)
 
     def bound(self, path, nodes):
-        """How many items containers may have in all; 0 where nothing tells. That a list keeps its length shows later."""
+        """How many items containers may have in all; 0 if unknown. Whether a list keeps its length shows at a later step."""
         total = sum(n.bound for n in nodes) if all(n.bound for n in nodes) else 0
         if any(n.ring for n in nodes):
             first, step = self.rings.get(path, (0, 0))
@@ -232,7 +234,7 @@ class Search:
         return total
 
     def growing(self):
-        """Storages of the largest sites that have survivors of several steps, with their sites."""
+        """The storages of the largest growing sites, with their sites. Storages of several steps survive there, or its bytes grow."""
         births, sizes, found, now = {}, {}, {}, self.source.turn - 1
         table = [(a, entry) for a, entry in list(self.source.table.items()) if a not in self.source.pinned]
         for address, (stack, size, _, weight, turn) in table:
@@ -245,12 +247,12 @@ class Search:
         sites = [s for s, b in births.items() if len(b) >= BIRTHS or self.rises[s] >= BIRTHS or found[s] > LARGER * self.first.setdefault(s, found[s])]
         sites.sort(key=lambda s: sizes[s], reverse=True)
         self.early = {s for s in sites if len(births[s]) < BIRTHS and self.rises[s] < BIRTHS}
-        # What is new the step that runs has, or the function: it says nothing of who keeps the rest.
+        # New storages are held by the running step or function, which does not show who holds the rest.
         old = {s: len(births[s]) < BIRTHS for s in sites[:SITES]}
         return {address: stack for address, (stack, _, _, _, turn) in table if stack in old and (turn < now or old[stack])}
 
     def stackless(self, snapshot):
-        """The sizes of tensors without a stack, in bytes, that have become more, with their number."""
+        """The sizes in bytes of tensors without a stack that have become more, with their number."""
         now, blocks = collections.Counter(), snapshot.blocks
         for stack, size, count in zip(blocks["stack"], blocks["size"], blocks["count"]):
             if stack == 0:
@@ -268,8 +270,8 @@ class Search:
             walk.left_out = self.source.elsewhere.left_out
         if counting:
             walk.containers = []
-        # The many objects of a walk would have the collector go through all of the program's. Another thread of the
-        # program's would see it off, and may switch it off itself.
+        # A walk makes many objects, for which the collector would go through all of the program's. It stays on while another thread of the
+        # program runs: that would see it off, or may switch it off itself.
         paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
         if paused:
             gc.disable()
@@ -298,7 +300,7 @@ class Search:
             self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
             for stack in walk.held_lines():
                 holder = walk.line_hits[stack].holder(lines[stack])
-                if holder[3] or stack not in self.lines:  # else a variable of the step that runs has what is new
+                if holder[3] or stack not in self.lines:  # else only a variable of the running step holds what is new
                     self.lines[stack] = self.agent.step, holder
                     self.ways.found(stack, walk.line_hits[stack].place)
             if lines and _tracemalloc.is_tracing():
@@ -309,8 +311,8 @@ class Search:
                         self.lines[stack] = self.agent.step, nameless
 
     def keeps(self, path, nodes, whole):
-        """Takes note of what keeps most nodes of autograd's graph. One more in each step, or several, are a graph that
-        grows; the last step's is as long each time."""
+        """Notes what holds most nodes of autograd's graph. If there is at least one more for each step, the graph grows. If each step has a graph
+        of its own, their number stays."""
         step = self.agent.step
         first_step, first = self.nodes = self.nodes or (step, nodes)
         if nodes - first >= max(1, step - first_step):

@@ -1,7 +1,7 @@
-"""The line of the program's at which a container becomes longer.
+"""Finds the line of the program at which a container becomes longer.
 
-For some steps Python calls us for each line of the program's own. What a container has gained since the line before is that
-line's, with all that it called. It is watched so until it has become longer once.
+For some steps Python calls us for each line of the program's own. Items that a container has gained since the last line were added by that
+line, or by what it called. A container is watched until it has become longer once.
 """
 
 from functools import _lru_cache_wrapper as lru_cache_wrapper
@@ -10,7 +10,7 @@ from ._handlers import raised
 from ._length import BUFFERS, LISTS, reach
 from ._passes import Passes, stack
 
-# Calls and lines that may be watched: so many, and so many a second. One costs half a microsecond.
+# Calls and lines that may be watched: so many, and so many more per second. One costs half a microsecond.
 ALLOWANCE, A_SECOND = 200_000, 20_000
 # Containers that are watched at a time.
 SEVERAL = 4
@@ -20,10 +20,10 @@ class Lines(Passes):
     def __init__(self, agent, containers, key_text):
         Passes.__init__(self, agent)
         self.containers, self.key_text = containers, key_text
-        self.watched, self.lengths = [], []  # containers with their objects, for a step, and their lengths
+        self.watched, self.lengths = [], []  # for one step: containers with their objects, and their lengths
 
     def boundary(self):
-        """A step ends, in the thread that made it, and the next begins."""
+        """Called between two steps, in the thread that runs them."""
         self.end()
         wanted = [c for c in self.containers.kept if c.stack is None and c.grown][:SEVERAL]
         self.most = ALLOWANCE + A_SECOND * self.agent.elapsed()
@@ -58,7 +58,7 @@ class Lines(Passes):
 
 
 def length(obj):
-    """The items of a container, asked for without calling the program's code."""
+    """The number of items of a container. No code of the program is called."""
     if type(obj) is lru_cache_wrapper:
         return obj.cache_info().currsize
     if id(type(obj)) in BUFFERS:

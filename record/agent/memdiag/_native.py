@@ -1,7 +1,7 @@
-"""The line of the program's at which memory outside Python grows, as that of a C extension.
+"""Finds the line of the program at which memory outside Python grows, such as that of a C extension.
 
-For a short while Python calls us for each line of the program's own, and malloc is asked for what is in use. A window begins and
-ends at the same line, so that what a loop allocates and releases again cancels out.
+In a window, Python calls us for each line of the program's own, and we read how much of malloc is in use. A window begins and ends at the
+same line, so that what a loop allocates and frees cancels out.
 """
 
 import _thread
@@ -15,23 +15,23 @@ from ._clock import SLOWS, clock, read, work
 from ._own import elsewhere, held
 from ._passes import Passes, stack
 
-# What windows may cost: so many seconds, and this share of the time. None is opened that could take less than a part of that.
+# What windows may cost: seconds at the start, plus a share of the time. No window is opened with less than PART seconds left.
 ALLOWANCE, SHARE, PART = 0.2, 0.03, 0.05
-# A window has at least so many rounds, and grows by so many bytes: glibc caches some tens of kilobytes of what is freed.
+# A window has at least so many rounds, and grows by at least so many bytes: glibc caches tens of kilobytes of freed blocks.
 ROUNDS, LEAST = 4, 64 << 10
 # Seconds that Python takes to call us, for a line or for a function.
 CALL = 5e-7
-# One whose first line does not run again begins anew once another line has run so many times, and is given up after so many seconds;
-# one that has begun its rounds, after so many.
+# LOST: a window whose first line does not run again begins anew once another line has run so many times. LONGEST: it is given up after
+# so many seconds. UNENDING: a window with rounds is given up after so many seconds.
 LOST, LONGEST, UNENDING = 1000, 5.0, 60.0
-# A window that grows so many times as fast as the process does shows a buffer that fills, and is emptied later.
+# A window that grows so many times as fast as the process shows a buffer that fills, and is emptied later.
 FASTER = 4
-# The line is known once so many windows name it, and this share of them all. After so many windows there is none. Once the time has
-# grown so many times, it is looked for again: a program may go on to other work.
+# The line is known once ENOUGH windows name it, and MOST_OF (a share) of all. After WINDOWS windows without, there is none. Once the time
+# has grown AGAIN times, the search begins again: a program may go on to other work.
 ENOUGH, MOST_OF, WINDOWS, AGAIN = 3, 0.6, 10, 2
-# A line that grew by between these shares of what all of them did explains it.
+# A line explains the growth if its own is between these shares of it.
 EXPLAINS = 0.5, 1.5
-# Seconds that other threads may run while a line does, whose memory it may be that grows then.
+# If other threads run for more seconds than this during a line, its growth may be theirs.
 LITTLE = 2e-5
 
 
@@ -39,27 +39,27 @@ class Line:
     __slots__ = "stack", "grown", "times"
 
     def __init__(self, stack):
-        self.stack, self.grown, self.times = stack, 0, 0  # bytes, and how often it ended
+        self.stack, self.grown, self.times = stack, 0, 0  # bytes, and how many times it ran
 
 
 class Native(Passes):
     def __init__(self, agent, malloc, pace):
         Passes.__init__(self, agent)
-        self.malloc, self.pace = malloc, pace  # pace returns by how many bytes a second the process grows
+        self.malloc, self.pace = malloc, pace  # pace returns the growth of the process in bytes a second
         self.budget = Budget(agent, ALLOWANCE, SHARE)
-        self.stack = None  # of the line, once it is known
-        self.votes = collections.Counter()  # windows by the innermost frame that they name; None for none
+        self.stack = None  # the stack of the line, once it is known
+        self.votes = collections.Counter()  # windows by the innermost frame that they name; None if they name none
         self.given_up = 0  # windows without an end
         self.again = None  # when the line is looked for again; None while it is
-        self.began, self.seen = 0.0, 0  # when the window was opened, and the calls that the budget knows
-        self.part = PART  # seconds of the budget that the next window needs
-        self.clock, self.left = None, 0.0  # of the thread that is watched, and its time when we last went
-        self.others, self.agents = 0.0, 0.0  # for how long all other threads had run, and that of the agent
-        self.lines, self.ours = {}, 0  # by code and line; and the blocks of Python's that these take
+        self.began, self.seen = 0.0, 0  # when the window was opened; and the calls that the budget has counted
+        self.part = PART  # seconds that must be left of the budget for the next window
+        self.clock, self.left = None, 0.0  # clock of the watched thread, and its time when our work last ended
+        self.others, self.agents = 0.0, 0.0  # processor seconds of all other threads, and of the agent's
+        self.lines, self.ours = {}, 0  # Line by code and line number; and the Python blocks that these take
         self.anew()
 
     def open(self):
-        """Opens a window, if it is of use."""
+        """Opens a window, if one is due and the budget allows it."""
         self.overdue()
         if self.again is not None and self.agent.elapsed() >= self.again:
             self.again, self.given_up = None, 0
@@ -78,9 +78,9 @@ class Native(Passes):
         return self.votes.total() + self.given_up
 
     def anew(self):
-        """A window begins with the end of the next line."""
+        """Begins the window anew, at the end of the next line."""
         self.anchor, self.rounds, self.rested, self.void = None, 0, None, False
-        self.first = self.level = None  # bytes in use at its beginning, and when the last line ended
+        self.first = self.level = None  # bytes in use when the window began, and when the last line ended
         self.began = time.monotonic()
         self.lines.clear()
         if self.ours:
@@ -92,7 +92,7 @@ class Native(Passes):
             snapshot.native.append(snapshot.stacks.add(("native", *self.stack), lambda: self.stack))
 
     def overdue(self):
-        """Gives up a window that does not come to its end."""
+        """Gives up a window that lasts too long."""
         if self.on and time.monotonic() - self.began > (UNENDING if self.rounds else LONGEST):
             self.end()
             self.given_up += 1
@@ -101,7 +101,7 @@ class Native(Passes):
             self.tidy()
 
     def rest(self):
-        """The agent's own work begins. What another thread does at it is not known apart."""
+        """The agent's own work begins. In another thread than the watched one it cannot be told apart, so the window is void."""
         self.void = self.void or self.on and self.thread != _thread.get_ident()
         Passes.rest(self)
         self.rested = self.in_use() if self.resting and self.level is not None else None
@@ -128,25 +128,25 @@ class Native(Passes):
         self.budget.spent += self.left - begun
 
     def slowed(self, now):
-        """Seconds by which a library's code, which has run since the last line ended, took longer."""
+        """Seconds by which our watch has slowed down a library's code that ran since the last line ended."""
         return SLOWS * max(0.0, now - self.left) if self.libraries else 0.0
 
     def overdrawn(self):
-        """Whether a line that goes on for long has used up the budget. Called in the agent's thread."""
+        """Whether a line that runs long has used up the budget. Called in the agent's thread."""
         return self.on and not self.budget.affords(self.slowed(read(self.clock)))
 
     def stop_overdrawn(self, importing):
-        """Called where it is overdrawn."""
+        """Ends a window that overdrawn has found."""
         if self.on:
             self.budget.spent += self.slowed(read(self.clock))
             self.exhausted()
 
     def exhausted(self):
         self.end()
-        self.part *= 2  # a longer one comes to its end
+        self.part *= 2  # with more left, the next one can end
 
     def alone(self):
-        """Whether no other thread of Python's has run since the last call, but the agent's. Threads of C, as of PyTorch's operators, work
+        """Whether no other thread but the agent's has run Python since the last call. Threads of C, such as those of PyTorch's operators, work
         for the line."""
         if _thread._count() <= 1:
             return True
@@ -195,7 +195,7 @@ class Native(Passes):
             self.anew()
 
     def settle(self, stack):
-        """Ends the search with a line, or after many windows with none. The line of the search before stays if any window names it."""
+        """Ends the search with a line, or with none after many windows. A line found by the search before stays if any window names it."""
         if stack or self.windows() >= WINDOWS:
             if not stack and self.stack and self.votes[self.stack[0]]:
                 stack = self.stack
@@ -203,8 +203,9 @@ class Native(Passes):
             self.end()
 
     def guilty(self, total):
-        """The stack of the line that grew most, of those that together grew by about as much as all; None if there is none. A line that
-        allocates what another one releases has grown by more, or nearly nothing else has grown."""
+        """The stack of the line that grew most, among those that each grew by about as much as the window. None if there are none, or if several
+        together grew by far more. A line that allocates what another one frees grows by more than the window; it counts if the others grew by
+        little."""
         least, most = (share * total for share in EXPLAINS)
         rose = sorted((line for line in self.lines.values() if line.grown > 0), key=lambda line: line.grown)
         lines = [line for line in rose if least <= line.grown <= most]

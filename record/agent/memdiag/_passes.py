@@ -1,4 +1,4 @@
-"""Has Python call us, for a while, for each function that is called, and for each line of the program's own."""
+"""Makes Python call us, for a while, for each function that is called and for each line of the program's own code."""
 
 import _tracemalloc
 import os
@@ -15,24 +15,24 @@ OURS = os.path.dirname(__spec__.origin)
 
 
 class Passes:
-    """What passed() does when a line of the program's has ended, with all that it called. Its errors would be the program's."""
+    """Calls passed when a line of the program has ended, with all that it called. Errors of passed would reach the program."""
 
     def __init__(self, agent):
         self.agent = agent
         self.on = self.resting = False
-        self.thread = None  # whose lines are watched
-        self.untidy = False  # whether Python may keep locals of frames that were traced
-        self.events = self.most = 0  # calls and lines so far, and how many there may be
-        self.libraries = 0  # calls of others' functions since a line of the program's ended
+        self.thread = None  # the thread whose lines are watched
+        self.untidy = False  # whether Python may still hold the locals of frames that were traced
+        self.events = self.most = 0  # calls and lines so far, and their limit
+        self.libraries = 0  # calls of functions that are not the program's since its last line ended
         self.at = None  # the program's innermost frame, and its line
-        self.frames = []  # that ran before
-        self.own = {}  # by code object, whether it is the program's
+        self.frames = []  # the program's frames that ran when the watch began
+        self.own = {}  # by id of a code object: whether it is the program's, and the object
 
     def passed(self):
         raise NotImplementedError
 
     def free(self):
-        """Whether nothing else has Python call it, or slows it down."""
+        """Whether nothing else makes Python call it or slows it down."""
         return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()
 
     def begin(self):
@@ -44,13 +44,13 @@ class Passes:
                 self.frames.append(frame)
                 frame.f_trace = self.line
             elif self.at is None and not frame.f_code.co_filename.startswith(OURS):
-                self.libraries = 1  # one is under way
+                self.libraries = 1  # one is running
             frame = frame.f_back
         self.on = self.untidy = True
         sys.settrace(self.call)
 
     def end(self):
-        """Ends the watch. From another thread nothing else is done: a line may be watched at that moment, which ends the rest."""
+        """Ends the watch. Another thread only sets a flag: a line may be running at that moment, and its end does the rest."""
         self.on = False
         if self.thread != get_ident():
             return
@@ -64,7 +64,7 @@ class Passes:
         self.tidy()
 
     def tidy(self):
-        """Has Python let go of the locals of frames that were traced, unless a line is still watched: then it waits for the next call."""
+        """Makes Python release the locals of frames that were traced. While a line is still watched, this waits for the next call."""
         if self.on or not self.untidy or self.thread != get_ident() or sys.gettrace() is not None or traced(sys._getframe()):
             return
         self.untidy = False
@@ -76,7 +76,7 @@ class Passes:
         self.own.clear()
 
     def rest(self):
-        """Has the agent's own calls go unseen, until resume."""
+        """Hides the agent's own calls, until resume."""
         if self.on and self.thread == get_ident() and sys.gettrace() == self.call:
             self.resting = True
             sys.settrace(None)
@@ -97,8 +97,8 @@ class Passes:
         return known[0]
 
     def call(self, frame, event, arg):
-        """What sys.settrace calls for a function that begins."""
-        if not self.on or self.agent.stopped:  # another thread has ended it, or this is the child of a fork
+        """Python calls this for a function that begins."""
+        if not self.on or self.agent.stopped:  # another thread has ended the watch, or this is the child of a fork
             self.end()
             if sys.gettrace() == self.call:
                 sys.settrace(None)
@@ -109,7 +109,7 @@ class Passes:
         return self.count()
 
     def line(self, frame, event, arg):
-        """The same for lines of the program's, and for what it returns from."""
+        """Python calls this for the program's lines, and when one of its functions returns."""
         if not self.on:
             return None
         at = frame
@@ -123,7 +123,7 @@ class Passes:
             self.end()
 
     def look(self, at):
-        """A line has ended; the next is at's."""
+        """A line has ended. The next line is of the frame at."""
         try:
             self.count()
             self.passed()
@@ -131,12 +131,12 @@ class Passes:
         except Exception as e:
             if raised(e):
                 raise
-            self.end()  # the program is nearly as deep as it may go
+            self.end()  # the program is close to the recursion limit
         return self.line if self.on else None
 
 
 def stack(frame, line):
-    """The frames of a line of the program's that has just run, innermost first."""
+    """The frames of a line of the program that has just run, innermost first."""
     frames = []
     while frame is not None and len(frames) < DEPTH:
         code = frame.f_code
@@ -147,5 +147,5 @@ def stack(frame, line):
 
 
 def compiles():
-    """Whether torch.compile has compiled anything: its frames are no ordinary ones."""
+    """Whether torch.compile has compiled anything: its frames are not ordinary ones."""
     return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))
