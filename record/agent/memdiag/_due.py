@@ -114,7 +114,7 @@ class Due:
         return time.perf_counter() - max(began[0], self.ceased.began) if began else 0.0
 
     def elapsed(self):
-        """Seconds since the first mark, of which the agent may take its share: on the clock or of the processor, whichever is less."""
+        """Seconds since the first mark: on the clock or of the processor, whichever is less. The agent may take its share of them."""
         now = time.perf_counter(), time.process_time()
         if self.began is None:
             self.began = now

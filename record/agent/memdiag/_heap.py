@@ -252,7 +252,7 @@ class Heap:
             meters["reserved"] = held(heap) + heap[1] - own
             meters["mapped"] = max(0, space - held(heap) - heap[1])
         elif space:
-            meters["mapped"] = space  # includes malloc's memory, of which there are no figures
+            meters["mapped"] = space  # includes malloc's memory, which has no figures
         if meters:
             snapshot.device("host", "process", limit=limit, **meters)
         if not self.windowed() and not self.tracing:

@@ -1,4 +1,4 @@
-"""Where a walk begins: the names of the program's own code, what keeps things for programs, and the names of libraries."""
+"""The roots of a walk: names of the program's own code, Python's registries, and the names of libraries."""
 
 import collections
 import gc
@@ -12,25 +12,25 @@ from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, locals_of, members,
 from ._objects import of_types
 from ._places import Node
 
-# Names of a module that Python gave it, by which much else is reached.
+# Names in a module that Python puts there; they lead to much that is not the program's.
 SYSTEMS = {"__builtins__", "__spec__", "__loader__"}
-# A registry is one of these, by the ids of types.
+# The types of registries, by their ids.
 KEEPERS = set(map(id, (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict, lru_cache_wrapper)))
-# The module whose function a loader's worker runs: by spawn and forkserver, which make __mp_main__, its variables alone have
-# the dataset.
+# The module of the function that a loader's worker runs. With spawn and forkserver, which create __mp_main__, only its variables hold the
+# dataset.
 LOADER = "torch.utils.data._utils.worker"
-# Seconds of one walk for learning which registries there are.
+# Seconds for learning which registries there are, after one walk.
 LEARN = 0.05
 
 
 class Roots:
-    """The roots of a walk; each method pushes some."""
+    """Pushes the roots of a walk; each method pushes some of them."""
 
-    registered = None  # Registries
+    registered = None  # a Registries, or None
 
     def variable(self, v, node, label):
-        """Follows what a variable of the program's has. What was made in the window, or what it has in this step only, it may be about
-        to lose: what else holds that is named."""
+        """Follows what a variable of the program has. An object made in the window, or one that the variable has in this step only, may soon be
+        freed. It comes later, so that another holder is named if there is one."""
         if self.near and ((node.label, label) in self.passing or self.came(v)):
             self.later.append((v, node, label, "variable"))
         else:
@@ -45,7 +45,7 @@ class Roots:
                 self.module(name, module)
 
     def running(self):
-        """Those of its main module and of the functions that run."""
+        """The names of its main module and of the functions that run."""
         main = sys.modules.get("__main__")
         here = __name__.rpartition(".")[0]
         if main is not None:
@@ -55,26 +55,26 @@ class Roots:
             while frame is not None:
                 frames.append(frame)
                 frame = frame.f_back
-            for frame in reversed(frames):  # an object has the name that its outermost function gives it
+            for frame in reversed(frames):  # so an object gets the name that the outermost function gives it
                 name = frame.f_globals.get("__name__", "")
                 if frame.f_code.co_flags & OPTIMIZED and (name == LOADER and "__mp_main__" in sys.modules or not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading")))):
                     self.frame(frame, Node(None, getattr(frame.f_code, "co_qualname", frame.f_code.co_name) + ".<locals>"))
-            # This function's own frame is among them: a cycle, which would keep all that the program's functions
-            # hold until the collector comes by.
+            # This function's own frame is among them. That cycle would keep the locals of the program's functions alive until the next garbage
+            # collection.
             frames.clear()
             frame = None
             if self.over():
                 break
 
     def registries(self):
-        """What Python keeps for programs, and the registries of libraries that have grown, before their many names."""
+        """Python's registry of finalizers, and the registries of libraries that have grown. They come before the many names of libraries."""
         if "weakref" in sys.modules:
             self.push(sys.modules["weakref"].finalize, Node(None, "weakref"), ".finalize")
         for node, obj in self.registered.grown() if self.registered else ():
             self.push(obj, node.parent, node.label, "variable")
 
     def suspended(self):
-        """Functions that wait and that nothing with a name holds, as the generator of a loop."""
+        """Suspended functions that nothing with a name holds, such as the generator of a loop."""
         for obj in of_types(SUSPENDED, gc.get_objects):
             if id(obj) not in self.seen:
                 frame = getattr(obj, FRAMES[id(type(obj))])
@@ -94,7 +94,7 @@ class Roots:
 
     def module(self, name, module):
         if not issubclass(type(module), types.ModuleType) or id(module) in self.seen:
-            return  # multiprocessing has the main module under two names
+            return  # seen: multiprocessing has the main module under two names
         self.seen.add(id(module))
         names = contents(module)
         self.seen.add(id(names))
@@ -109,15 +109,15 @@ class Roots:
 
 
 class Registries:
-    """The containers that libraries have under the names of their modules and classes, as matplotlib has its open figures.
-    Places are kept, and no references."""
+    """The containers at names of libraries' modules and classes, such as matplotlib's open figures. Only their places and lengths are stored,
+    and no references."""
 
     def __init__(self):
         self.modules = set()
-        self.lengths = {}  # by module, class or "", and name: the length at first
+        self.lengths = {}  # by module, class or "", and name: the first length
 
     def learn(self, seconds=LEARN):
-        """Goes on through modules that it has not seen, for so long."""
+        """Reads modules that it has not read before, for so many seconds."""
         begun = work()
         here = __name__.rpartition(".")[0]
         for name, module in list(sys.modules.items()):
@@ -126,12 +126,12 @@ class Registries:
             if work() - begun > seconds:
                 return
             self.modules.add(name)
-            if not is_programs(module):  # those of the program's are walked through
+            if not is_programs(module):  # walks go through the program's own modules
                 for owner, k, v in containers(name, module):
                     self.lengths[name, owner, k] = length(v)
 
     def grown(self, least=1):
-        """The places of those that have so many items more than at first, and the containers."""
+        """Yields the place and the object of each container that has at least so many items more than at first."""
         for (name, owner, k), first in self.lengths.items():
             module = sys.modules.get(name)
             if issubclass(type(module), types.ModuleType):
@@ -146,7 +146,7 @@ class Registries:
 
 
 def containers(name, module):
-    """Containers under the names of a module, and of the classes that it defines: the class or "", the name, and the object."""
+    """Yields the containers at names of a module and of the classes that it defines: the class or "", the name, and the object."""
     seen = set()
     for k, v in list(contents(module).items()):
         if type(k) is not str or k in SYSTEMS:
@@ -161,7 +161,7 @@ def containers(name, module):
 
 
 def home(c):
-    """The name of a class's module; "" where the class has another thing in its place."""
+    """The name of a class's module; "" if the class has something else there."""
     try:
         name = module_of(c)
     except AttributeError:
@@ -174,12 +174,12 @@ def length(v):
 
 
 def named(k):
-    """The label of what a namespace has under a name."""
+    """The label of the object that a namespace has under a name."""
     return "." + (k if type(k) is str else "…")
 
 
 def is_programs(module):
-    """Whether a module is the program's own: neither installed nor Python's."""
+    """Whether a module is the program's own: neither installed nor part of Python."""
     f = contents(module).get("__file__") if issubclass(type(module), types.ModuleType) else None
     return type(f) is str and is_programs_file(f)
 

@@ -156,7 +156,7 @@ class Ticker:
                 if now - self.since >= UNANSWERED and not agent.interrupting and not now - self.since - (waited() - self.queued) < UNANSWERED:
                     self.act()
                 continue
-            if now >= self.due and (windows.began is None or agent.ceased.due()):  # checked before windows, of which one may be due at each pass
+            if now >= self.due and (windows.began is None or agent.ceased.due()):  # before windows, since one may be due at each pass
                 self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)

@@ -1,9 +1,8 @@
-"""A bounded walk from the program's own names down to the objects.
+"""Walks from the program's own names down to its objects, within a time limit.
 
-The walk begins at the globals of __main__, the locals of running functions and the globals of other
-modules, and follows containers, attributes and closures. It never calls the program's code: it reads
-dictionaries and slots only, and asks for types by type(), since isinstance asks the object. Of each
-path the container with most items is named, for that is what grows.
+The walk begins at the globals of __main__, the locals of running functions and the globals of other modules. It follows containers,
+attributes and closures. It never calls the program's code: it reads only dictionaries and slots, and compares types by type(), since
+isinstance asks the object. On each path it names the container with most items, since that is what grows.
 """
 
 import _tracemalloc
@@ -26,34 +25,33 @@ from ._roots import Roots, is_programs, named
 from ._samples import base_of, some, some_items, spread, spread_items
 from ._traces import programs_line, shortened
 
-# Objects of one walk at most.
+# Objects that one walk visits at most.
 OBJECTS = 200_000
-# The share of a line's objects that a walk must have found for their holder to be told: many are no objects, but tables of
-# dictionaries, buffers.
+# A line's holder is reported if the walk found this share of the line's objects. Many blocks are no objects, but tables of dictionaries, or
+# buffers.
 LINES_COVERAGE = 0.1
-# What grows: so many times the bytes of the first look, or survivors of BIRTHS different steps; so many sites
-# are looked for.
+# A site grows if it has LARGER times the bytes of the first look, or survivors of BIRTHS different steps. SITES: how many are searched for.
 LARGER, SITES = 2, 12
-# The site of tensors whose stack was not recorded, and that of the graph's nodes.
+# The site of tensors without a recorded stack, and the site of the graph's nodes.
 UNSEEN, GRAPH = "", "graph"
-# What is so many steps from a name at most is looked at before new things that variables have.
+# Objects up to so many steps from a name are visited before the new objects that variables have.
 NEAR = 3
-# Generations of the collector's that have what was made in a window.
+# Generations of the collector that have what was allocated in a window.
 YOUNG = 0, 1
-# Items of a container that tell whether it is as new as they are. To ask of one that is takes 0.1 ms.
+# First items of a container that show whether it is as new as they are. Also the objects of a line whose referrers are searched; 0.1 ms each.
 FIRST = 3
-# Seconds for which it may be asked who refers to what a window has made.
+# Seconds for which the referrers of what a window has allocated may be listed.
 ASKING = 0.05
-# Containers of which a walk takes note at most.
+# Containers that a walk notes at most.
 LENGTHS = 10_000
 
 BASES = str, bytes, int, float, complex
-# Types are known by their ids: the program's have its metaclasses' own hash and ==.
+# Types are compared by id: a metaclass of the program may have its own hash and ==.
 ATOMS = set(map(id, (*BASES, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.WrapperDescriptorType,
                      types.GetSetDescriptorType, types.MemberDescriptorType, range, slice)))
 TRACED_ATOMS = set(map(id, (float, int, str, bytes)))
 SEQUENCES = tuple(LISTS)
-# Of queues and caches, the field that says how many items one may have; and the fields that those are in.
+# The field of queues and caches that limits their items; and the fields that hold these items.
 QUEUES = {"queue.Queue": "maxsize", "asyncio.queues.Queue": "_maxsize", "logging.handlers.BufferingHandler": "capacity", "cachetools.Cache": "_Cache__maxsize"}
 QUEUED = {".queue", "._queue", ".buffer", "._Cache__data"}
 DICTS = set(map(id, (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)))
@@ -66,45 +64,45 @@ class Site(collections.namedtuple("Site", "number")):
 class Walk(Roots, Autograd):
     def __init__(self, torch, wanted, lines, unseen=(), table=(), items=ITEMS, saved="", quiet=True):
         self.torch, self.items, self.prefix = torch, items, saved
-        self.quiet = quiet  # autograd is
+        self.quiet = quiet  # whether autograd is at rest
         self.tensor = torch.Tensor if torch else ()
         self.wanted, self.lines, self.unseen, self.table = wanted, lines, unseen, table
         self.sizes = collections.Counter(wanted.values())
         if unseen:
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits, self.array_hits = {}, {}, {}  # by site: Votes
-        self.graph_hits, self.in_graph = {}, set()  # by site: the holder; and the sites of which several were found there
-        self.blocks, self.placed = None, {}  # on GPUs
-        self.kept = None  # what keeps most nodes of the graph, how many were counted, and whether these are all
-        self.ends = []  # of the largest graphs: the place of the tensor, its path, its node, and how many were counted
+        self.graph_hits, self.in_graph = {}, set()  # by site: the holder in a graph; and sites with several storages there
+        self.blocks, self.placed = None, {}  # blocks on GPUs; of the wanted ones the sites
+        self.kept = None  # what holds most nodes of the graph, how many were counted, and whether these are all
+        self.ends = []  # of each of the largest graphs: the place of its tensor, the path, the node at its end, and how many nodes were counted
         self.seen, self.queue = set(), collections.deque()
-        self.named = {}  # the places of objects that a variable has, or one of its attributes, by id
-        self.later = []  # what push takes, of new things in variables
-        self.passing = ()  # variables that had something else in each step, as Node.variable tells them
+        self.named = {}  # by id of an object that a variable, or an attribute of one, has: its place
+        self.later = []  # arguments of push for new objects in variables
+        self.passing = ()  # variables that had another object in each step, as Node.variable returns them
         self.graph_roots = []
-        self.handled, self.given = None, set()  # storages that the census found, and those that have a handle since we read them
-        self.containers = None  # places of those that were found, if they are asked for
-        self.types, self.nodes = {}, {}  # by id of a type: its fields, and of a node of the graph the attributes that hold tensors
+        self.handled, self.given = None, set()  # storages that the census found; and those that got a handle because we read them
+        self.containers = None  # the places of the containers found, if they are wanted
+        self.types, self.nodes = {}, {}  # by id of a type: its fields; and for nodes of the graph the attributes that hold tensors
         self.ndarray, self.array = (contents(sys.modules[module]).get(name) if module in sys.modules else None
                                     for module, name in (("numpy", "ndarray"), ("jax._src.array", "ArrayImpl")))
-        self.cut = self.reached = False  # it was, and all that the program's own names lead to was seen
-        self.brief = bool(lines) and items is NEW  # it is one in a window
-        self.half = self.until = math.inf  # when half of its time is over, and all
-        self.near = True  # whether it goes through the program's own names
-        self.early = set()  # sites that are looked for only there
-        self.left_out = {"meta"}  # kinds of devices whose memory others record
+        self.cut = self.reached = False  # whether the walk was cut short; whether it got through all that the program's own names lead to
+        self.brief = bool(lines) and items is NEW  # whether the walk is in a window
+        self.half = self.until = math.inf  # when half of its time is over, and when all is
+        self.near = True  # whether it is still at the program's own names
+        self.early = set()  # sites that are searched for only there
+        self.left_out = {"meta"}  # device types whose memory is recorded elsewhere
         self.order = iter
         if lines:
-            self.order = reversed  # what was made in a window is at the end, and a walk in one is short
+            self.order = reversed  # what was allocated in a window is last, and a walk in a window is short
             self.traceback = _tracemalloc._get_object_traceback
 
     def place(self, blocks, placed):
-        """Has it look for these blocks on GPUs as well, {address: number of the site}."""
+        """Searches for these blocks on GPUs as well, {address: number of the site}."""
         self.blocks, self.placed = blocks, {address: Site(n) for address, n in placed.items()}
         self.sizes.update(self.placed.values())
 
     def run(self, seconds=SECONDS, counting=False):
-        """Walks, and may count what keeps autograd's graph. The graphs behind the program's own names are asked before
+        """Walks, and with counting counts the nodes of autograd's graph. Graphs at the program's own names are read before the walk goes through
         the many names of libraries."""
         begun = work()
         self.half, self.until = begun + seconds / 2, begun + seconds
@@ -127,7 +125,7 @@ class Walk(Roots, Autograd):
         return self.cut
 
     def over(self):
-        """Whether enough of its time has gone to where it begins: a program may have hundreds of threads."""
+        """Whether half of the time is over. A program may have hundreds of threads to begin at."""
         return work() > self.half
 
     def follow(self):
@@ -150,11 +148,11 @@ class Walk(Roots, Autograd):
             except Exception as e:
                 if raised(e):
                     raise
-                # An object that cannot be looked into hides what it holds.
+                # An object that cannot be read hides what it holds.
 
     def covered(self):
-        """The sites of which enough was found. A variable has the last of what a graph holds; and a walk that was cut
-        short has seen what the step that runs holds, before what holds the rest."""
+        """The sites with enough storages found. A variable may hold the last of what a graph holds. And a walk that was cut short has seen what the
+        running step holds, before what holds the rest."""
         return {stack for stack, votes in self.hits.items() if votes.total >= COVERAGE * self.sizes[stack]}
 
     def held_lines(self):
@@ -162,9 +160,9 @@ class Walk(Roots, Autograd):
         return [stack for stack, votes in self.line_hits.items() if votes.total >= LINES_COVERAGE * self.lines[stack]]
 
     def unreached(self):
-        """The lines with a new object to which no reached object refers. A line may make mostly what is no object, such as the
-        tables of lists, and the walk may have seen only a part of a large set. gc.get_referrers goes through all objects: it is
-        called for the first few of a line, and for ASKING seconds."""
+        """The lines that have a new object to which no reached object refers. A line may allocate mostly blocks that are no objects, such as the
+        tables of lists, and the walk may have seen only part of a large set. gc.get_referrers goes through all objects, so it is called for
+        the first few objects of a line, and for ASKING seconds."""
         stacks = {s for s, n in self.lines.items() if s not in self.line_hits or self.line_hits[s].total * OFTEN < n}
         found, asked, until = set(), collections.Counter(), work() + ASKING
         for obj in itertools.chain(*(of_other_types(tuple, gc.get_objects, young) for young in YOUNG)) if stacks else ():
@@ -177,12 +175,12 @@ class Walk(Roots, Autograd):
                 asked[stack] += 1
                 if self.seen.isdisjoint(map(id, of_other_types(tuple, gc.get_referrers, obj))):
                     found.add(stack)
-        return found | self.arrays(stacks - found, until)  # at last: what it makes is young, too
+        return found | self.arrays(stacks - found, until)  # last, since it makes young objects itself
 
     def arrays(self, stacks, until):
-        """Those of lines that were not reached which make arrays: the collector does not know these, but NumPy tells tracemalloc
-        which blocks are an array's. Not where something else was reached that the same line of the program's makes, whose C
-        code may have them, nor beside PyTorch, whose tensors may lie in them."""
+        """Those lines of stacks that allocate arrays. The collector does not know arrays, but NumPy marks their blocks in tracemalloc. A line is left
+        out if something else of the same line of the program was reached, whose C code may hold the arrays. All are left out beside PyTorch, whose
+        tensors may be in arrays."""
         reached = {programs_line(s) for s in self.lines.keys() - stacks}
         stacks = {s for s in stacks if programs_line(s) not in reached} if not self.torch and work() < until else ()
         made, short = collections.Counter(), {}
@@ -212,12 +210,12 @@ class Walk(Roots, Autograd):
         self.queue.append((obj, node))
 
     def made(self, obj):
-        """Whether an object was made in the window."""
+        """Whether an object was allocated in the window."""
         return self.traceback(obj) is not None
 
     def came(self, obj):
-        """Whether a container came as a whole in the window, so that it did not grow. Of Python's freed lists and the like,
-        which are used again, the first items tell."""
+        """Whether a container was made as a whole in the window, so that it did not grow. Python reuses freed lists and the like without an
+        allocation: there the first items show it."""
         base = self.brief and next((b for b in (*SEQUENCES, dict) if issubclass(type(obj), b)), None)
         if not base:
             return False
@@ -225,7 +223,7 @@ class Walk(Roots, Autograd):
         return self.made(obj) or 2 * sum(map(self.made, first)) > len(first)
 
     def line(self, obj):
-        """The stack that allocated an object, if it is of a line that grows."""
+        """The stack that allocated an object, if it is of a growing line."""
         stack = self.traceback(obj)
         stack = stack and shortened(stack)
         return stack if stack in self.lines else None
@@ -235,7 +233,7 @@ class Walk(Roots, Autograd):
         if self.lines:
             stack = self.line(obj)
             if stack is not None:
-                vote(self.line_hits, stack, node)  # which is no container yet: it does not hold itself
+                vote(self.line_hits, stack, node)  # before its node becomes a container's: an object does not hold itself
         if self.tensor and issubclass(t, self.tensor):
             self.tensor_(obj, node)
         elif issubclass(t, SEQUENCES):
@@ -273,7 +271,7 @@ class Walk(Roots, Autograd):
             about = obj.cache_info()
             most = self.container(obj, node, "cache", about.currsize, about.maxsize)
             for v in some(gc.get_referents(obj), 2 * most):
-                if type(v) is dict:  # of a cache without a bound; of others keys and results come themselves
+                if type(v) is dict:  # a cache without a limit refers to a dict; others refer to keys and results themselves
                     self.seen.add(id(v))
                     for key, result in some_items(v, most):
                         self.push(key, node, "{…}")
@@ -282,12 +280,12 @@ class Walk(Roots, Autograd):
                     self.push(v, node, "[…]")
         elif id(t) in FRAMES:
             frame = getattr(obj, FRAMES[id(t)])
-            if frame is not None:  # it has not ended
+            if frame is not None:  # the function has not ended
                 self.frame(frame, node)
         elif t is threading_local:
             for threads in gc.get_referents(obj):
                 for d in list(threads.values()) if type(threads) is dict else ():
-                    if type(d) is dict:  # what one thread has
+                    if type(d) is dict:  # the attributes of one thread
                         self.push_all(d, node)
         elif id(t) in BUFFERS:
             kind, room = BUFFERS[id(t)]
@@ -322,8 +320,7 @@ class Walk(Roots, Autograd):
                         self.push(v, node, "")
 
     def container(self, obj, node, kind, items, bound=None):
-        """Has a node be a container of so many items, of so many at most where it has a bound, and returns how many of
-        them to look at."""
+        """Makes a node that of a container with so many items, and with a limit if bound is given. Returns how many of the items to visit."""
         most = self.items[0 if next(node.containers(), None) is None else 1]
         node.kind, node.items, node.id, node.each, node.bound = "" if self.came(obj) else kind, items, id(obj), max(1, items / most), bound or 0
         if self.containers is not None and node.kind not in ("", "tuple", "array") and len(self.containers) < LENGTHS:
@@ -331,7 +328,7 @@ class Walk(Roots, Autograd):
         return most
 
     def attributes(self, obj, node):
-        """Follows an object's dictionary and slots; False where it has neither."""
+        """Follows an object's dictionary and slots; False if it has neither."""
         d, slots, room = self.fields(type(obj))
         if issubclass(type(obj), BaseException):
             for name in "__traceback__", "__cause__", "__context__":
@@ -345,12 +342,12 @@ class Walk(Roots, Autograd):
                 self.push(member.__get__(obj), node, "." + name, "attribute")
                 any_ = True
             except AttributeError:
-                pass  # a slot that is not set
+                pass  # the slot is not set
         return any_
 
     def fields(self, t):
-        """What reads the dictionary of a type's objects, its slots by their names, and which field is the bound of what
-        it queues; None for other types."""
+        """For a type: what reads the dictionary of its objects, its slots with their names, and for a queue the field that limits its items, or
+        None."""
         return once(self.types, t, lambda: (dict_of(t), [(name, member) for c in mro(t) for name, member in members(c).items()
                                                   if type(member) is types.MemberDescriptorType and name != "__dict__"],
                                             next((QUEUES[q] for q in map(qualified, mro(t)) if q in QUEUES), None)))
@@ -372,7 +369,7 @@ class Walk(Roots, Autograd):
             try:
                 stack = self.site(self.tensor.untyped_storage(t))
             except Exception:
-                stack = None  # it has no storage: sparse, or of a subclass
+                stack = None  # it has no storage: a sparse tensor, or one of a subclass
             if stack is not None:
                 vote(self.hits, stack, node)
         if self.quiet and self.tensor.grad_fn.__get__(t) is not None:
@@ -385,7 +382,7 @@ class Walk(Roots, Autograd):
             self.push(hooks, node, "._backward_hooks", "attribute")
 
     def site(self, storage):
-        """The site of a storage that is looked for; None for others."""
+        """The site of a storage that is searched for; None for other storages."""
         address = storage._cdata
         if self.unseen and address not in self.table and storage.device.type not in self.left_out and storage.nbytes() in self.unseen:
             return UNSEEN
