@@ -9,14 +9,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot/category"
 )
 
-// categoryShare is what one category has of a device's live memory.
+// categoryShare is the part of a device's live memory in one category.
 type categoryShare struct {
 	category snapshot.Category
 	held     diff.Tally
 }
 
-// sharesOf are the categories of each device's live blocks, largest first, and last what is in none. A device without any known
-// category has none.
+// sharesOf returns for each device the categories of its live blocks, largest first, with unknown memory last. The list is empty for a
+// device without any known category.
 func sharesOf(s *snapshot.Snapshot, of []snapshot.Category) [][]categoryShare {
 	out := make([][]categoryShare, len(s.Devices))
 	if of == nil {
@@ -50,7 +50,7 @@ func sharesOf(s *snapshot.Snapshot, of []snapshot.Category) [][]categoryShare {
 	return out
 }
 
-// categoryText is what a table calls a category.
+// categoryText is the name of a category in a table.
 func categoryText(c snapshot.Category) string {
 	switch c {
 	case snapshot.NoCategory:
@@ -63,7 +63,7 @@ func categoryText(c snapshot.Category) string {
 	return "collective buffers"
 }
 
-// categories lists what live memory is for, where that is known.
+// categories lists the uses of live memory, if they are known.
 func (p *page) categories(s *snapshot.Snapshot, of []snapshot.Category) {
 	for i, shares := range sharesOf(s, of) {
 		if shares == nil {
@@ -88,7 +88,7 @@ func (p *page) categories(s *snapshot.Snapshot, of []snapshot.Category) {
 }
 
 type categoryJSON struct {
-	Category string `json:"category"` // "" where it is not known
+	Category string `json:"category"` // "" if unknown
 	tallyJSON
 }
 
@@ -100,7 +100,7 @@ func categoriesJSONOf(shares []categoryShare) []categoryJSON {
 	return out
 }
 
-// categoryOf is what all blocks of a site are for; "" where that differs, or is not known.
+// categoryOf is the category of all blocks of a site; "" if they differ or it is unknown.
 func categoryOf(site *snapshot.Site, of []snapshot.Category) string {
 	if of == nil || slices.ContainsFunc(site.Rows, func(row int32) bool { return of[row] != of[site.Rows[0]] }) {
 		return ""

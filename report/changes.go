@@ -11,8 +11,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Changes writes for a terminal what two snapshots hold at a moment of their records, which may be of different runs: the difference of
-// each device, and the sites that hold more or less, the largest difference first. names are those of the files.
+// Changes writes for a terminal how two snapshots, each at a moment of its record, differ. They may be of different runs. It lists the
+// difference of each device, then the call sites, the largest difference first. names are the names of the files.
 func Changes(w io.Writer, a, b *snapshot.Snapshot, names [2]string, o TextOptions) error {
 	p := newPage(o)
 	short := [2]string{filepath.Base(names[0]), filepath.Base(names[1])}
@@ -66,7 +66,7 @@ func changeRow(c *diff.Change, where string) []string {
 	return []string{signed(c.Growth()), c.Before.Bytes.String(), c.After.Bytes.String(), where}
 }
 
-// changesBySize are the sites that differ, the largest difference first.
+// changesBySize lists the call sites that differ, the largest difference first.
 func changesBySize(a, b *snapshot.Snapshot) []diff.Change {
 	changes := slices.DeleteFunc(diff.Changes(a, b), func(c diff.Change) bool { return c.Growth() == 0 })
 	size := func(c diff.Change) snapshot.Bytes { return max(c.Growth(), -c.Growth()) }
@@ -74,7 +74,7 @@ func changesBySize(a, b *snapshot.Snapshot) []diff.Change {
 	return changes
 }
 
-// devicesOfBoth are the devices that hold anything in either.
+// devicesOfBoth lists the devices with any active memory in either snapshot.
 func devicesOfBoth(a, b *snapshot.Snapshot) []snapshot.Device {
 	var out []snapshot.Device
 	for _, d := range slices.Concat(b.Devices, a.Devices) {
@@ -86,7 +86,7 @@ func devicesOfBoth(a, b *snapshot.Snapshot) []snapshot.Device {
 	return out
 }
 
-// activeOn is what a snapshot holds on a device, with what a stream still uses.
+// activeOn is the active memory of a snapshot on a device: live memory, and freed memory that a stream still uses.
 func activeOn(s *snapshot.Snapshot, d snapshot.Device) snapshot.Bytes {
 	for _, e := range s.Devices {
 		if e.Kind == d.Kind && e.Index == d.Index {
@@ -106,7 +106,7 @@ func higher(by snapshot.Bytes) string {
 	return "as high"
 }
 
-// changesJSON is Changes for programs.
+// changesJSON is the JSON form of Changes.
 type changesJSON struct {
 	SchemaVersion int              `json:"schema_version"`
 	Before        *momentJSON      `json:"before"`
@@ -129,7 +129,7 @@ type siteChangeJSON struct {
 	Frames []frameJSON `json:"frames"`
 }
 
-// ChangesJSON writes what Changes does as JSON, with all sites that differ.
+// ChangesJSON writes the content of Changes as JSON, with all call sites that differ.
 func ChangesJSON(w io.Writer, a, b *snapshot.Snapshot) error {
 	out := changesJSON{SchemaVersion: schemaVersion, Before: momentOf(a), After: momentOf(b), Devices: []activeJSON{}, Sites: []siteChangeJSON{}}
 	for _, d := range devicesOfBoth(a, b) {

@@ -13,36 +13,36 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// chart is what a growth plot shows, before it has a place on paper.
+// chart is the content of a growth plot, before layout.
 type chart struct {
 	title, subtitle string
-	axis            string  // what x counts
-	size            float64 // of the series' unit, as drawn
+	axis            string  // the unit of x
+	size            float64 // size of one drawn unit of x, in units of the series
 	x               []float64
-	bands           []band // stacked, lowest first: all else, then what grows
-	// What is unknown throughout, or so far above the allocated bytes that it would
-	// press them flat, is nil or 0 and said in the subtitle.
+	bands           []band // stacked, lowest first: the rest, then what grows
+	// A line that is unknown throughout, or so far above the allocated bytes that it would flatten them, is nil or 0. The subtitle then
+	// gives its value.
 	reserved, driver []float64 // at each x; negative where unknown
-	outermost        string    // what driver is called
+	outermost        string    // the name of driver
 	limit            float64
 	top              float64 // of the y axis
 
-	warm    float64 // x at which warm-up ends; the first x where nothing is shaded
+	warm    float64 // x at which warm-up ends; the first x if nothing is shaded
 	epochs  []moment
-	aside   []moment   // marks of other phases, which are not drawn
-	runsOut *runsOut   // nil where none is known
-	from    [2]float64 // what is reserved and allocated at the last x, where the forecast begins
-	end     float64    // of the x axis, where the forecast is near enough to be drawn; else 0
+	aside   []moment   // marks of other phases, shown at the foot
+	runsOut *runsOut   // nil if unknown
+	from    [2]float64 // reserved and allocated bytes at the last x, where the forecast begins
+	end     float64    // end of the x axis, if the forecast is near enough to be drawn; else 0
 }
 
-// runsOut is where on the axis memory runs out, with its interval.
+// runsOut is the x at which memory runs out, with its interval.
 type runsOut struct {
 	x, low, high float64
 	text         string
 	limit        snapshot.Bytes
 }
 
-// moment is a spot of the axis with a name.
+// moment is a named position on the axis.
 type moment struct {
 	x    float64
 	name string
@@ -51,18 +51,18 @@ type moment struct {
 // band is one layer of the stack.
 type band struct {
 	name   string
-	from   string   // the call that tells it from another of the same name; or ""
+	from   string   // a call that distinguishes it from another band of the same name; or ""
 	notes  []string // its slope or size
 	colour color.NRGBA
 	strong bool         // a leak
 	y      []float64    // its own bytes at each x
-	slope  *trend.Slope // of y, for one of x; nil where none is to be drawn
+	slope  *trend.Slope // of y, per unit of x; nil if none is drawn
 }
 
 // The palette is Okabe and Ito's, which colour-blind readers can tell apart.
 var (
 	leakColours = [...]color.NRGBA{rgb(0xd55e00), rgb(0xe69f00), rgb(0xcc79a7), rgb(0x009e73)}
-	moreColour  = rgb(0x6a51a3) // of the leaks that have no colour of their own
+	moreColour  = rgb(0x6a51a3) // for leaks without a colour of their own
 	restColour  = rgb(0xd6e2ec)
 	restLine    = rgb(0x5f7f99)
 	inkColour   = rgb(0x1b1f24)
@@ -78,11 +78,10 @@ func rgb(v uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
-// flatShare is below which share of its height a run counts as flat, its first
-// fifth apart.
+// flatShare: a device is flat if its memory, after the first fifth of the run, varies by less than this share of its height.
 const flatShare = 0.1
 
-// maxPoints is more than a picture of the usual width has pixels to show.
+// maxPoints is more than the pixels of a picture of the usual width.
 const maxPoints = 1500
 
 func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
@@ -132,7 +131,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	}
 	c.top = slices.Max(allocated)
 	if slices.ContainsFunc(r.Reserves, func(e diff.Reserve) bool { return deviceName(e.Device) == deviceName(d) }) {
-		c.top = max(c.top, slices.Max(reserved)) // what grew is to be seen, however little is live
+		c.top = max(c.top, slices.Max(reserved)) // growth must be visible, however little is live
 	}
 	if !liveOnlyAt(r.Last, d) {
 		c.reserved = c.fitting(reserved, "reserved", &above)
@@ -144,7 +143,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	c.top = max(c.top*1.06, 1)
 	warm := allocated[len(allocated)/5:]
 	if most := slices.Max(warm); most-slices.Min(warm) < flatShare*most {
-		c.top = max(c.top, 1.6*slices.Max(allocated)) // else the picture is one filled wall
+		c.top = max(c.top, 1.6*slices.Max(allocated)) // otherwise the picture is one filled area
 	}
 	c.from = [2]float64{reserved[len(reserved)-1], allocated[len(allocated)-1]}
 	c.context(r, o.Stack, device, all)
@@ -152,12 +151,12 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	return c, nil
 }
 
-// thinShare is below which share of the height a band's growth is a line that nobody sees, and
-// thinProcess the same of a process, most of which is the interpreter and libraries.
+// thinShare: growth below this share of the height is too thin to see. thinProcess is the same for a process, most of which is the
+// interpreter and libraries.
 const thinShare, thinProcess = 0.02, 0.25
 
-// takeBase takes from the bands, and from the sum of them, what the device holds all along, where
-// what grows would be too thin to be seen above it. It returns how much.
+// takeBase subtracts from the bands, and from their sum, the memory that the device holds throughout, if growth above it would be too
+// thin to see. It returns how much it subtracted.
 func (c *chart) takeBase(d snapshot.Device, allocated []float64) float64 {
 	rest, share := &c.bands[0], thinShare
 	if d.Kind == snapshot.Process {
@@ -177,16 +176,14 @@ func (c *chart) takeBase(d snapshot.Device, allocated []float64) float64 {
 	return base
 }
 
-// axisPoint is where a point of a chart lies among the marks of a run: at one, or a
-// part of the way to the next.
+// axisPoint is the position of a point among the marks of a run: at a mark, or part of the way to the next.
 type axisPoint struct {
 	mark  int
 	part  float64
 	after bool // beyond the last mark
 }
 
-// axisPoints finds points among marks; both ascend. What lies outside of them is at the
-// nearest.
+// axisPoints finds the positions of points among marks; both ascend. A point outside the marks is at the nearest mark.
 func axisPoints(marks, points []float64) []axisPoint {
 	out := make([]axisPoint, len(points))
 	for i, x := range points {
@@ -203,8 +200,7 @@ func axisPoints(marks, points []float64) []axisPoint {
 	return out
 }
 
-// of is a value of the marks at the point, on a straight line between two; negative where
-// one of them is unknown.
+// of interpolates a value of the marks linearly at the point. It is negative if either neighbour is unknown.
 func (p axisPoint) of(value func(mark int) snapshot.Bytes) float64 {
 	a := float64(value(p.mark))
 	if p.part == 0 {
@@ -217,8 +213,8 @@ func (p axisPoint) of(value func(mark int) snapshot.Bytes) float64 {
 	return a + p.part*(b-a)
 }
 
-// fitting returns y and makes room for it, unless it rises above twice what is
-// drawn so far: then it is named in above.
+// fitting returns y and raises the top of the axis for it. If y rises above twice the current top, fitting returns nil and adds the
+// name and value to above.
 func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
 	highest := slices.Max(y)
 	switch {
@@ -232,12 +228,12 @@ func (c *chart) fitting(y []float64, name string, above *[]string) []float64 {
 	return y
 }
 
-// liveOnlyAt is liveOnly of a device of the series, as the last snapshot has it.
+// liveOnlyAt is liveOnly for a device of the series, in the last snapshot.
 func liveOnlyAt(last *snapshot.Snapshot, d snapshot.Device) bool {
 	return slices.ContainsFunc(last.Devices, func(e snapshot.Device) bool { return deviceName(e) == deviceName(d) && liveOnly(last, e) })
 }
 
-// DeviceError is a device to draw that the run does not have.
+// DeviceError says that the run does not have the device to draw.
 type DeviceError struct {
 	Name  string
 	Known []string // the devices that it has
@@ -247,8 +243,7 @@ func (e *DeviceError) Error() string {
 	return fmt.Sprintf("--device: the run has no device %q; it has %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// chosenDevice is an index into the series' devices: the one named, else the one that
-// matters most, else the first.
+// chosenDevice returns an index into the series' devices: the named device, else the one that mattering returns, else the first.
 func chosenDevice(r *diff.Result, name string) (int, error) {
 	want := name
 	if want == "" {
@@ -267,9 +262,9 @@ func chosenDevice(r *diff.Result, name string) (int, error) {
 	return 0, nil
 }
 
-// mattering names the device that the report's first sentence is about: that of the first
-// leak, else the process where that grows, else that of the first finding that may leak,
-// else one whose reserved memory grew, else that of the first finding; "" where nothing grew.
+// mattering names the device that the report's first sentence is about: the device of the first leak, else the process if it grows,
+// else the device of the first possible leak, else one whose reserved memory grew, else the device of the first finding. It is "" if
+// nothing grew.
 func mattering(r *diff.Result) string {
 	first := func(v diff.Verdict) string {
 		found := withVerdict(r, v)
@@ -277,7 +272,7 @@ func mattering(r *diff.Result) string {
 			return ""
 		}
 		if process, _ := r.Series.Unrecorded(); (ofProcess(found[0]) || moreBehind(found[0])) && process >= 0 {
-			return deviceName(r.Series.Devices[process]) // in which nodes and items take memory
+			return deviceName(r.Series.Devices[process]) // nodes and items take memory in the process
 		}
 		return deviceName(found[0].Rows[0].Device)
 	}
@@ -291,8 +286,7 @@ func mattering(r *diff.Result) string {
 	return cmp.Or(first(diff.Leak), process, first(diff.Inconclusive), reserved, first(diff.Bounded))
 }
 
-// thinned chooses at most limit marks, of each stretch the one with most
-// allocated, so that no peak is lost.
+// thinned chooses at most limit marks: from each stretch the mark with the most allocated memory, so that no peak is lost.
 func thinned(meters []snapshot.Meters, limit int) []int {
 	var keep []int
 	n := len(meters)

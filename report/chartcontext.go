@@ -12,14 +12,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// maxMoments is how many named moments an axis has room for.
+// maxMoments is how many named moments fit on an axis.
 const maxMoments = 12
 
-// farAhead is how much of the run's length a forecast may lie ahead to be drawn.
+// farAhead: a forecast is drawn if it lies at most this many lengths of the run ahead.
 const farAhead = 1.5
 
-// context finds what stands around the curves: warm-up, epochs, marks of other
-// phases, and the forecast.
+// context finds what is drawn around the curves: warm-up, epochs, marks of other phases, and the forecast.
 func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64) {
 	first, last := c.x[0], c.x[len(c.x)-1]
 	c.warm = first
@@ -33,7 +32,7 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64)
 		}
 	}
 	if len(c.epochs) > maxMoments {
-		c.epochs = nil // a comb that says nothing
+		c.epochs = nil // so many lines would show nothing
 	}
 	unit := r.Series.Axis.Unit
 	for _, m := range r.Series.Aside {
@@ -42,7 +41,7 @@ func (c *chart) context(r *diff.Result, by Stacking, device int, axis []float64)
 		}
 	}
 	if by == StackSites || by == StackOwners {
-		return // they have other things to say
+		return // these stackings show no forecast
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -87,7 +86,7 @@ func (c *chart) background(canvas draw.Canvas, toX func(float64) vg.Length) {
 	}
 }
 
-// asides marks at the foot where the run did something else than what is drawn.
+// asides marks at the foot where the run was in another phase.
 func (c *chart) asides(canvas draw.Canvas, toX func(float64) vg.Length) {
 	small := style(smallSize-1, false, inkColour)
 	named := make(map[string]struct{})
@@ -101,8 +100,8 @@ func (c *chart) asides(canvas draw.Canvas, toX func(float64) vg.Length) {
 	}
 }
 
-// slopes draws each fitted slope, with its interval, at the height of its band,
-// unless what lies below moves so much that no line would be seen to be straight.
+// slopes draws each fitted slope, with its interval, at the height of its band. It draws none if the bands below move too much for a
+// line to look straight.
 func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 	floor := make([]float64, len(c.x))
 	for _, b := range c.bands {
@@ -118,11 +117,11 @@ func (c *chart) slopes(canvas draw.Canvas, toX, toY func(float64) vg.Length) {
 	}
 }
 
-// moves is how far values are apart.
+// moves is the difference between the highest and the lowest value.
 func moves(values []float64) float64 { return slices.Max(values) - slices.Min(values) }
 
-// drawSlope draws a line with its interval through the medians of x and y, where a
-// line of Theil and Sen goes. A slope that may be zero is not drawn.
+// drawSlope draws a line with its interval through the medians of x and y, as a Theil–Sen line goes. A slope that may be zero is not
+// drawn.
 func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, toX, toY func(float64) vg.Length) {
 	if doubt(slope) != "" {
 		return
@@ -132,7 +131,7 @@ func drawSlope(canvas draw.Canvas, slope trend.Slope, x, y []float64, toX, toY f
 		at := func(x float64) vg.Point { return vg.Point{X: toX(x), Y: toY(level + rate*(x-middle))} }
 		return []vg.Point{at(x[0]), at(x[len(x)-1])}
 	}
-	// Hairlines: a filled interval covers half of the picture where a few marks tell the slope.
+	// Hairlines, because a filled interval would cover half of the picture if there are few marks.
 	if slope.Low != slope.High {
 		canvas.StrokeLines(draw.LineStyle{Color: inkColour, Width: 0.5, Dashes: []vg.Length{0.75, 2}}, canvas.ClipLinesXY(line(slope.Low), line(slope.High))...)
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// siteColours tell bands apart that are no leaks. The blue of reserved memory is
-// not among them.
+// siteColours distinguish bands that are no leaks. The blue of reserved memory is not among them.
 var siteColours = [...]color.NRGBA{rgb(0x56b4e9), rgb(0x009e73), rgb(0xe69f00), rgb(0xcc79a7), rgb(0x6a51a3), rgb(0x8c6d31), rgb(0xf0e442), rgb(0x117733)}
 
 // stacker divides the allocated bytes of one device into bands.
@@ -20,7 +19,7 @@ type stacker struct {
 	r      *diff.Result
 	device int // index into the series' devices
 	among  []axisPoint
-	rest   []float64 // what no band has taken yet
+	rest   []float64 // what is not in a band yet
 }
 
 func (s *stacker) band(c color.NRGBA, strong bool) band {
@@ -34,16 +33,16 @@ func (s *stacker) take(b *band, row *diff.Row) {
 		return
 	}
 	for j, at := range s.among {
-		// The site's counters and the device's meters may be read at slightly
-		// different moments; the stack never rises above the meter for that.
+		// The site's counters and the device's meters may be read at slightly different moments. The stack must still not rise above
+		// the meter.
 		y := min(at.of(func(mark int) snapshot.Bytes { return site.Bytes[mark] }), s.rest[j])
 		b.y[j] += y
 		s.rest[j] -= y
 	}
 }
 
-// holds reports whether a device's memory is part of what is drawn: it is the device drawn,
-// or lies in the process that is. Most of Python's heap is in arenas, which are no part of malloc's.
+// holds reports whether a device's memory is part of the picture: it is the drawn device, or is in the drawn process. Python's heap is
+// excluded, since most of it is in arenas that do not come from malloc.
 func (s *stacker) holds(device int) bool {
 	all := s.r.Series.Devices
 	return device == s.device || all[s.device].Kind == snapshot.Process && all[device].Kind.InProcess() && all[device].Kind != snapshot.PythonHeap
@@ -61,7 +60,7 @@ func (s *stacker) here() []*diff.Row {
 	return rows
 }
 
-// stack sets the bands, all that none of the others holds being the lowest.
+// stack sets the bands. The lowest is the memory in none of the others.
 func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint, allocated []float64) {
 	s := &stacker{r: r, device: device, among: among, rest: slices.Clone(allocated)}
 	var bands []band
@@ -87,7 +86,7 @@ func (c *chart) stack(r *diff.Result, by Stacking, device int, among []axisPoint
 	c.bands = append([]band{{name: name, notes: []string{last}, colour: restColour, y: s.rest}}, bands...)
 }
 
-// later is what came after the last snapshot, of which counters alone tell; nil for nothing.
+// later is memory after the last snapshot, known from counters alone; nil for none.
 func (s *stacker) later() *band {
 	end := slices.IndexFunc(s.among, func(at axisPoint) bool { return at.after })
 	if end <= 0 {
@@ -105,8 +104,7 @@ func (s *stacker) later() *band {
 	return &b
 }
 
-// leaks are the first findings that leak or may, each a band, and below them the
-// leaks beyond those in one.
+// leaks makes a band for each of the first leaks and possible leaks, and below them one band for all further leaks.
 func (s *stacker) leaks(size float64) []band {
 	var grown []band
 	var rows []*diff.Row // of grown
@@ -152,8 +150,8 @@ func (s *stacker) leaks(size float64) []band {
 	return grown
 }
 
-// beyondStacks is the name and the rate of what the process gathered beyond what was recorded:
-// the nodes of a graph or items of a container that leak, or nobody knows what; "" where it does not grow so.
+// beyondStacks is the name and the rate of the process's growth beyond recorded memory: nodes of a graph or items of a container that
+// leak, or memory of unknown use. The name is "" if there is no such growth.
 func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 	if e := r.ProcessGrowth(); e != nil {
 		return "beyond recorded stacks", e.Rate
@@ -171,8 +169,8 @@ func beyondStacks(r *diff.Result) (name string, rate diff.Rate) {
 	return "", diff.Rate{}
 }
 
-// unexplained is the band of what the process gathered after warm-up, from its least on, beyond what was
-// recorded; nil where it is not the process that is drawn, or it does not grow so.
+// unexplained is the band of the process's growth beyond recorded memory after warm-up, from its minimum on. It is nil if another
+// device is drawn or there is no such growth.
 func (s *stacker) unexplained(size float64) *band {
 	name, rate := beyondStacks(s.r)
 	all := s.r.Series
@@ -181,7 +179,7 @@ func (s *stacker) unexplained(size float64) *band {
 		return nil
 	}
 	b := s.band(leakColours[0], false)
-	// What came before the least was given back, as the judge of it says: growth begins there.
+	// What came before the minimum was freed, so growth begins there. The judge does the same.
 	from := all.WarmUp()
 	base := slices.Min(beyond[from:])
 	from += slices.Index(beyond[from:], base)
@@ -205,7 +203,7 @@ func (s *stacker) unexplained(size float64) *band {
 	return &b
 }
 
-// nameApart tells bands of one name apart, each of which is of a row.
+// nameApart distinguishes bands of equal names. Each band belongs to a row.
 func nameApart(bands []band, rows []*diff.Row) {
 	names := make([]string, len(bands))
 	for i := range bands {
@@ -219,7 +217,7 @@ func nameApart(bands []band, rows []*diff.Row) {
 // visibleShare is how much of all live bytes a site's band needs to be seen.
 const visibleShare = 0.01
 
-// sites are the rows that hold most at the end, largest lowest.
+// sites makes bands of the rows that hold most at the end, the largest lowest.
 func (s *stacker) sites() []band {
 	rows := s.here()
 	slices.SortStableFunc(rows, func(a, b *diff.Row) int { return cmp.Compare(b.After.Bytes, a.After.Bytes) })
@@ -245,14 +243,14 @@ func (s *stacker) sites() []band {
 	return bands
 }
 
-// owners joins the rows by what holds a reference on them at the end.
+// owners groups the rows by the owners that hold a reference on them at the end.
 func (s *stacker) owners() []band {
 	var bands []band
 	at := make(map[string]int)
 	for _, row := range s.here() {
 		name := strings.Join(row.Owners.Names(), ", ")
 		if name == "" {
-			continue // nobody recorded it: all else
+			continue // owners unknown: part of the rest
 		}
 		i, ok := at[name]
 		if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// mostRoles is how many roles a picture of the command's processes tells apart.
+// mostRoles is how many roles a picture of the command's processes distinguishes.
 const mostRoles = 12
 
 // aboutOthers reports whether the report's first sentence is about other processes than the recorded one.
@@ -17,7 +17,7 @@ func aboutOthers(r *diff.Result) bool {
 	return r.Leaks() == 0 && r.Unexplained() == nil && len(r.Children)+len(r.Unaccounted()) > 0
 }
 
-// newTreeChart draws the command's processes by role; nil where there is no second one that matters.
+// newTreeChart draws the command's processes by role; nil unless a second process matters.
 func newTreeChart(r *diff.Result, o PlotOptions, marks int) *chart {
 	seconds, roles := r.Roles(mostRoles)
 	if roles == nil {
@@ -71,7 +71,7 @@ func newTreeChart(r *diff.Result, o PlotOptions, marks int) *chart {
 	return c
 }
 
-// treeColours are of roles that do not grow: none is like those of leaks.
+// treeColours are for roles that do not grow: none resembles those of leaks.
 var treeColours = [...]color.NRGBA{rgb(0x56b4e9), rgb(0x6a51a3), rgb(0x8c6d31), rgb(0x117733), rgb(0x88ccee), rgb(0xaa99cc), rgb(0xbbaa77), rgb(0x77aa88)}
 
 func pick(of []color.NRGBA, n int) color.NRGBA { return of[n%len(of)] }

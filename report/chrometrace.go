@@ -12,7 +12,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// traceBlocks is how many blocks a trace tells one by one; Perfetto draws a row for each that is live.
+// traceBlocks is how many blocks a trace lists one by one; Perfetto draws a row for each live block.
 const traceBlocks = 5000
 
 // traceEvent is an event of Chrome's trace event format, which Perfetto and chrome://tracing open.
@@ -28,8 +28,8 @@ type traceEvent struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// ChromeTrace writes a timeline as Chrome's trace events: counters of what was live and reserved, the blocks that held most bytes for
-// most events, steps, and requests that failed. Without times in the record an event counts as a microsecond.
+// ChromeTrace writes a timeline as Chrome's trace events: counters of live and reserved memory, the blocks with the most bytes ×
+// events, steps, and requests that failed. If the record has no times, an event counts as a microsecond.
 func ChromeTrace(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline) error {
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
@@ -79,7 +79,7 @@ func ChromeTrace(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline) err
 	return cmp.Or(failed, out.Flush())
 }
 
-// largestLives are those that hold most bytes for most events, in the order of their births.
+// largestLives lists the lives with the most bytes × events, in the order of their births.
 func largestLives(line *snapshot.Timeline) []snapshot.Life {
 	area := func(l snapshot.Life) float64 {
 		died := l.Died
@@ -105,9 +105,9 @@ func stackText(frames []snapshot.Frame) string {
 	return strings.Join(calls, " ← ")
 }
 
-// eventClock tells when events were, in microseconds since the first that has a time.
+// eventClock gives the times of events, in microseconds since the first that has a time.
 type eventClock struct {
-	starts []float64 // of each bin; never falling, though a file's times may
+	starts []float64 // of each bin; never decreasing, though a file's times may
 	width  int64
 	timed  bool
 }
@@ -129,7 +129,7 @@ func clockOf(line *snapshot.Timeline) eventClock {
 	return c
 }
 
-// at is the time of an event. Times are known of each bin's first event; within a bin events are taken to be evenly spread.
+// at is the time of an event. Only the first event of each bin has a known time; events are assumed to be spread evenly in a bin.
 func (c eventClock) at(event int64) float64 {
 	if !c.timed || event < 1 {
 		return float64(event)

@@ -14,8 +14,8 @@ var times = [...]struct {
 	seconds float64
 }{{"second", 1}, {"minute", 60}, {"hour", 3600}}
 
-// readable is a rate as people read it: by the clock it is for the time in which a block
-// comes, or a KiB of what is replaced.
+// readable is a rate in a unit that people read easily. A rate per second becomes one per the shortest time in which a block is added,
+// or a KiB if blocks are only replaced.
 func readable(r diff.Rate) diff.Rate {
 	if r.Unit != diff.Second {
 		return r
@@ -38,8 +38,8 @@ func each(u diff.Unit) string {
 	return "a " + string(u)
 }
 
-// drawn is an axis as pictures show it: by the clock in the largest time of which it has
-// two, of size seconds; else size is 1.
+// drawn is an axis in the unit that pictures use. A time axis is in the largest unit of which it covers at least two; size is that unit
+// in seconds. Otherwise size is 1.
 func drawn(a diff.Axis) (unit diff.Unit, size float64, x []float64) {
 	unit, size = a.Unit, 1
 	for _, t := range times {

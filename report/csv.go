@@ -10,10 +10,9 @@ import (
 	"github.com/memdiag/memdiag/diff"
 )
 
-// CSV writes the rows of JSON as a table with a head, one site that changed a line,
-// largest growth first. Columns are named as the keys of JSON, and sizes are bytes.
-// A name that a spreadsheet would take for a formula begins with an apostrophe. Sites of other processes that leak follow, with
-// the role of each in the last column.
+// CSV writes the rows of JSON as a table with a header: one line per call site that changed, largest growth first. Columns are named
+// like the keys of JSON, and sizes are bytes. A name that a spreadsheet would take for a formula gets an apostrophe in front. Leaks in
+// other processes follow, with the role of the process in the last column.
 func CSV(w io.Writer, r *diff.Result) error {
 	var b bytes.Buffer
 	table := csv.NewWriter(&b)
@@ -26,7 +25,7 @@ func CSV(w io.Writer, r *diff.Result) error {
 	write := func(row *rowJSON, process string) {
 		line := []string{row.Device, row.Hash, noFormula(row.Where), row.Verdict}
 		for _, t := range []tallyJSON{row.Before, row.After, row.Growth, row.Born, row.Died} {
-			blocks := "" // of what nobody counted
+			blocks := "" // not counted
 			if t.Blocks != nil {
 				blocks = strconv.FormatInt(*t.Blocks, 10)
 			}
@@ -47,7 +46,7 @@ func CSV(w io.Writer, r *diff.Result) error {
 	return err
 }
 
-// noFormula keeps a name out of a file from being computed.
+// noFormula prevents a spreadsheet from computing a name from a file.
 func noFormula(name string) string {
 	if name != "" && strings.ContainsRune("=+-@", rune(name[0])) {
 		return "'" + name

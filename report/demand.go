@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// demandText says how the peak of a device depends on the size of the input, a clause.
+// demandText is a clause on how a device's peak depends on the size of the input.
 func demandText(d *diff.Demand) string {
 	text := "peak by input, " + deviceName(d.Device)
 	if d.Phase != "" {

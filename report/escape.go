@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable replaces what a terminal would obey or hide (control characters,
-// escape sequences, bidirectional overrides, bytes that are no UTF-8) by Go
-// escapes such as \x1b and \u202e. All else, quotes and backslashes too, stays.
+// Printable replaces what a terminal would obey or hide (control characters, escape sequences, bidirectional overrides, invalid UTF-8)
+// by Go escapes such as \x1b and \u202e. Everything else stays, also quotes and backslashes.
 func Printable(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
@@ -27,12 +26,11 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// maxName is how many characters of a name a person gets to see. Those of C++
-// templates have hundreds; what is longer is an attack or a mistake.
+// maxName is how many characters of a name are shown to people. Names of C++ templates have hundreds; a longer name is an attack or a
+// mistake.
 const maxName = 400
 
-// brief is Printable for a person: the middle of what is longer than maxName is
-// left out.
+// brief is Printable for a person: the middle of a name longer than maxName is left out.
 func brief(s string) string { return shortened(Printable(s)) }
 
 func shortened(s string) string {
@@ -50,10 +48,10 @@ func shortened(s string) string {
 	return s[:head] + "…" + s[tail:]
 }
 
-// unprintable is also true for utf8.RuneError, which stands for broken bytes.
+// unprintable is also true for utf8.RuneError, which marks invalid bytes.
 func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
 
-// nextRune is not ok for a byte that begins no character.
+// nextRune decodes the first character. ok is false if the first byte begins none.
 func nextRune(s string) (r rune, size int, ok bool) {
 	r, size = utf8.DecodeRuneInString(s)
 	return r, size, r != utf8.RuneError || size > 1

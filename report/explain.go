@@ -20,7 +20,7 @@ func Causes(w io.Writer, causes []cause.Cause, o TextOptions) error {
 	return p.writeTo(w)
 }
 
-// Cause writes one entry for a terminal. Program is how memdiag is called.
+// Cause writes one entry for a terminal. program is the command that runs memdiag.
 func Cause(w io.Writer, c *cause.Cause, program string, o TextOptions) error {
 	p := newPage(o)
 	p.prose("", "  ", p.paint.bold(c.ID)+": "+c.Name)
@@ -47,14 +47,13 @@ func Cause(w io.Writer, c *cause.Cause, program string, o TextOptions) error {
 	return p.writeTo(w)
 }
 
-// tries are the commands that show a cause on its first workload.
+// tries lists the commands that show a cause on its first workload.
 func tries(c *cause.Cause, program string) []string {
 	w := c.Workloads[0]
 	return []string{fmt.Sprintf("%s record --workload %s --out try-%s", program, w, w), fmt.Sprintf("%s diff try-%s", program, w)}
 }
 
-// CausesMarkdown writes entries as Markdown, below a heading of the first level
-// where there are several.
+// CausesMarkdown writes entries as Markdown. Several entries get a common first-level heading.
 func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 	var b strings.Builder
 	level := "#"
@@ -75,7 +74,7 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 			b.WriteString("\n")
 		}
 		what := c.What
-		if len(causes) == 1 { // of several the table has the names
+		if len(causes) == 1 { // with several, the table has the names
 			what = fmt.Sprintf("**%s.** %s", upperFirst(c.Name), what)
 		}
 		fmt.Fprintf(&b, "%s %s\n\n%s\n\n*In snapshots:* %s\n\n*Fix:* %s.\n\n", level, c.ID, what, c.Sign, c.Fix)
@@ -90,7 +89,7 @@ func CausesMarkdown(w io.Writer, causes []cause.Cause) error {
 	return err
 }
 
-// upperFirst begins with a capital, unless the first word is a name, such as train.py.
+// upperFirst makes the first letter a capital, unless the first word is a name such as train.py.
 func upperFirst(s string) string {
 	if first, _, _ := strings.Cut(s, " "); strings.Contains(strings.TrimRight(first, ".:"), ".") {
 		return s
@@ -98,7 +97,7 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// language is that of an example, for its colours: Go where it looks like Go.
+// language is the language of an example, for its colours: Go if it looks like Go, else Python.
 func language(code string) string {
 	if strings.Contains(code, ":=") || strings.Contains(code, "//") {
 		return "go"

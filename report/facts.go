@@ -10,8 +10,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// births says how many blocks of a finding were born since the first snapshot, and what
-// became of the older ones.
+// births says how many blocks of a finding were born since the first snapshot, and what became of the older ones.
 func births(f *diff.Finding, first string) string {
 	if f.Uncounted {
 		return "blocks are not counted"
@@ -22,7 +21,7 @@ func births(f *diff.Finding, first string) string {
 	return fmt.Sprintf("%s born after %s %s", estimate(f, count(f.Born().Blocks, noun(f))), first, fate(f))
 }
 
-// estimate says "about" of a number that is one.
+// estimate adds "about" to an estimated number.
 func estimate(f *diff.Finding, text string) string {
 	if f.Estimated() {
 		return "about " + text
@@ -30,7 +29,7 @@ func estimate(f *diff.Finding, text string) string {
 	return text
 }
 
-// exactly is exact, of what is no estimate.
+// exactly is exact, or "" for an estimate.
 func exactly(f *diff.Finding, b snapshot.Bytes) string {
 	if f.Estimated() {
 		return ""
@@ -38,9 +37,8 @@ func exactly(f *diff.Finding, b snapshot.Bytes) string {
 	return exact(b)
 }
 
-// fate says what became of a finding's new blocks, and of older ones. Others may have been
-// born meanwhile and freed, of which the snapshots know nothing. A block that is replaced again
-// and again has older ones which neither snapshot holds.
+// fate says what became of a finding's new blocks and of older ones. Snapshots do not show blocks that were born and freed between
+// them. For a block that is replaced again and again, they miss the older ones that neither holds.
 func fate(f *diff.Finding) string {
 	if d := f.Died().Blocks; d > 0 {
 		return "and still alive, " + grouped(d) + " older freed"
@@ -51,7 +49,7 @@ func fate(f *diff.Finding) string {
 	return "and still alive"
 }
 
-// causeFacts are a finding's cause with its reason, what else it may be, and the fix.
+// causeFacts are a finding's cause with its reason, other possible causes, and the fix.
 func causeFacts(f *diff.Finding) []fact {
 	c := f.Cause
 	if c == nil {
@@ -75,7 +73,7 @@ func causeFacts(f *diff.Finding) []fact {
 	return []fact{{"Cause", text}, {"Fix", c.Fix + "."}, {"More", "memdiag explain " + c.ID}}
 }
 
-// causeName is a finding's cause in few words; "" where none is known.
+// causeName is a finding's cause in few words; "" if unknown.
 func causeName(f *diff.Finding) string {
 	switch {
 	case f.Cause == nil:
@@ -92,8 +90,7 @@ const (
 	hashLabel = "Stack hash"
 )
 
-// findingFacts are what is known of a finding beyond its verdict, stack and size,
-// in the order in which every report tells it.
+// findingFacts are the facts about a finding beyond its verdict, stack and size, in the order of all reports.
 func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	var out []fact
 	add := func(label, text string) {
@@ -132,7 +129,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	where := deviceName(f.Rows[0].Device)
 	switch {
 	case !ofItems(f):
-	case f.Nodes == nil: // what they take is not known
+	case f.Nodes == nil: // what the items take is unknown
 		where = deviceName(snapshot.Device{Kind: snapshot.Process})
 	default:
 		where = deviceName(f.Nodes.Device)
@@ -145,8 +142,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	return out
 }
 
-// deviceReserves are a result's reserves without the growth of processes, which stands
-// among the findings.
+// deviceReserves lists a result's reserves except the growth of processes, which is among the findings.
 func deviceReserves(r *diff.Result) []*diff.Reserve {
 	var out []*diff.Reserve
 	for i := range r.Reserves {
@@ -157,7 +153,7 @@ func deviceReserves(r *diff.Result) []*diff.Reserve {
 	return out
 }
 
-// reserveFacts are who holds what grew by itself, and what to do.
+// reserveFacts says who holds the memory that grew by itself, and how to fix it.
 func reserveFacts(e *diff.Reserve) []fact {
 	var out []fact
 	if e.Graph != nil {
@@ -169,7 +165,7 @@ func reserveFacts(e *diff.Reserve) []fact {
 	return out
 }
 
-// reserveText says it in one paragraph.
+// reserveText is a reserve with its facts in one paragraph.
 func reserveText(e *diff.Reserve) string {
 	text := brief(e.String()) + "."
 	for _, f := range reserveFacts(e) {
@@ -178,8 +174,7 @@ func reserveText(e *diff.Reserve) string {
 	return unglued(text)
 }
 
-// between says what lies between the snapshots that are compared: " (1 between; counters
-// of 101 steps)"; "" where nothing does.
+// between says what lies between the compared snapshots: " (1 between; counters of 101 steps)"; "" for nothing.
 func between(r *diff.Result) string {
 	var parts []string
 	if r.Intermediate > 0 {
@@ -198,8 +193,8 @@ func between(r *diff.Result) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// liveText is what a finding's sites hold now and held at first; "" where they held
-// nothing, which the size of the growth tells.
+// liveText is what a finding's sites hold now and held at first. It is "" if they held nothing at first, since the growth is then the
+// same number.
 func liveText(r *diff.Result, f *diff.Finding) string {
 	before, after := f.Before(), f.After()
 	if before.Blocks == 0 {
@@ -231,9 +226,8 @@ func reasonsText(f *diff.Finding, tests bool) string {
 	return strings.Join(list, "; ") + "."
 }
 
-// overallText is the growth of all of the run where the rate's interval does not hold it:
-// of what a recorder saw at some steps only, and not all of, the rate may be that of the
-// steps that it saw best.
+// overallText is the growth over the whole run if it is outside the rate's interval. If a recorder saw only some steps, or part of
+// them, the rate may be that of the steps that it saw best.
 func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
 	if rate.Unit != diff.Step || steps <= 0 {
 		return ""
@@ -245,8 +239,7 @@ func overallText(g diff.Tally, steps int64, rate diff.Rate) string {
 	return fmt.Sprintf("over the whole run %s blocks, %s a step", glue(plusSign(blocks)+threeDigits(blocks)), glue(plusSign(overall)+snapshot.FormatBytes(overall)))
 }
 
-// rateText is the doubt about the rate; "" where the points lie on one line. Blocks that
-// nobody counted have none.
+// rateText is the interval of the rate; "" if the points lie on one line. Blocks that are not counted have no interval.
 func rateText(r diff.Rate, uncounted bool) string {
 	r = readable(r)
 	if uncounted {

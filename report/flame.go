@@ -15,14 +15,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// FlameOptions say how a flamegraph is drawn.
+// FlameOptions configure the flamegraph.
 type FlameOptions struct {
-	Title    string // "": the profile's
-	MaxBoxes int    // at most so many boxes; the rest is folded. 0: 2000, which a browser moves at ease
+	Title    string // "": the profile's title
+	MaxBoxes int    // the most boxes that are drawn; the rest is folded. 0: 2000
 }
 
-// The scripts in the picture: sandwich.js and flame.js are the page's as well, flame_alone.js sets
-// them up where the SVG is a file of its own.
+// The scripts in the picture. The page uses sandwich.js and flame.js, too; flame_alone.js starts them in an SVG that is a file of its
+// own.
 var (
 	//go:embed assets/sandwich.js
 	sandwichScript string
@@ -41,26 +41,23 @@ const (
 	flameMargin = 10
 	flameFoot   = 10
 	rowHeight   = 17
-	// Of the heading: the search field stands at the right of the title.
+	// Heading: the search field is to the right of the title.
 	titleLine, titleRunes       = 20, 92
 	subtitleLine, subtitleRunes = 14, 175
 	glyphWidth                  = 6.65 // of the 11 px font; a little more than 0.6 em
 )
 
-// maxBoxes is what a browser moves at ease.
+// maxBoxes is what a browser moves without delay.
 const maxBoxes = 2000
 
-// Flame draws p as a flamegraph: one self-contained SVG that is a plain picture,
-// and in a browser zooms on a click, searches, explains the box under the pointer,
-// and does all that by the keyboard too.
+// Flame draws p as a flamegraph: one self-contained SVG. It is a plain picture, and in a browser it also zooms on a click, searches,
+// explains the box under the pointer, and can be used by keyboard.
 //
-// It grows downwards from the outermost call: a page is read from its top, and
-// the stacks of training programs are deep, so that a root at the bottom would
-// leave the user's own calls below the fold. A box is as wide as all changes
-// below it, growth and shrinkage alike, so that no growth hides a shrinkage of
-// equal size; its colour tells the net: red grew, blue (and a minus sign) shrank.
-// Libraries are grey, and memory without a recorded stack is sand; the interpreter's own frames, which stand in every stack,
-// are left out.
+// It grows downwards from the outermost call. A page is read from its top, and the stacks of training programs are deep: with the root
+// at the bottom, the user's own calls would be below the visible part. The width of a box is the sum of all changes below it, growth
+// and shrinkage alike, so that growth cannot hide shrinkage of equal size. Its colour shows the net change: red grew, blue (with a
+// minus sign) shrank. Libraries are grey, and memory without a recorded stack is sand. The interpreter's own frames, which are in every
+// stack, are left out.
 func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	f, left := newFlame(p, o.MaxBoxes)
 	title := Printable(o.Title)
@@ -74,8 +71,8 @@ func Flame(w io.Writer, p *Profile, o FlameOptions) error {
 	return err
 }
 
-// embeddedFlame is the picture without title, style and script, for a page that
-// brings them, and what is to be said of it; "" of what has no box.
+// embeddedFlame is the picture without title, style and script, for a page that has them, and a text about it. svg is "" if there is
+// nothing to draw.
 func embeddedFlame(p *Profile, limit int) (svg, about string) {
 	f, left := newFlame(p, limit)
 	if f.total == 0 {
@@ -139,8 +136,7 @@ type flame struct {
 	scale  float64 // pixels a byte
 }
 
-// newFlame lays the boxes out, limit at most (0: maxBoxes), and returns how many
-// calls are left out.
+// newFlame lays the boxes out, at most limit (0: maxBoxes). left is how many calls are left out.
 func newFlame(p *Profile, limit int) (f *flame, left int) {
 	if limit <= 0 {
 		limit = maxBoxes
@@ -153,8 +149,8 @@ func newFlame(p *Profile, limit int) (f *flame, left int) {
 	return f, left
 }
 
-// height is that of the picture down to the deepest row in which a box can be seen, and so much
-// below it. A script makes room for others where they are zoomed to.
+// height is the picture's height: down to the deepest row with a visible box, plus foot. A script makes room for deeper rows when they
+// are zoomed to.
 func (f *flame) height(foot int64) int64 {
 	deepest := int64(0)
 	for _, b := range f.boxes {
@@ -165,8 +161,7 @@ func (f *flame) height(foot int64) int64 {
 	return f.top + (deepest+1)*rowHeight + foot
 }
 
-// per is the attribute that tells the script of rates: of what unit, and for how many of it
-// widths are.
+// per is the attribute for the script that gives the unit of a rate, and how many units a width is for.
 func (f *flame) per() string {
 	if f.unit == "" {
 		return ""
@@ -200,8 +195,7 @@ func (f *flame) header(title, subtitle string) {
 `, flameMargin, f.top, flameFoot, f.per(), flameWidth, height, flameWidth, height, flameStyle, heading.String(), flameWidth-flameMargin-200, flameMargin, height+8)
 }
 
-// foldedAt breaks text at spaces into lines of so many characters at most; a longer word is
-// cut.
+// foldedAt breaks text at spaces into lines of at most the given number of characters; a longer word is cut.
 func foldedAt(text string, runes int) []string {
 	var lines []string
 	for word := range strings.SplitSeq(text, " ") {
@@ -228,20 +222,19 @@ func (f *flame) draw() {
 	f.hidden()
 }
 
-// hiddenShare is how many calls that are too small to draw a picture has for its search, for
-// each that it may draw.
+// hiddenShare is how many calls too small to draw are stored for the search, per box that may be drawn.
 const hiddenShare = 5
 
 // hiddenJSON are calls that are too small to draw. The search counts them, too.
 type hiddenJSON struct {
 	Names []string `json:"names"`
-	// Boxes are each an index into Names, the parent, and the width. The parent is an index
-	// among the boxes that are drawn, or -1-i for Boxes[i], which comes before.
+	// Boxes are triples: an index into Names, the parent, and the width. The parent is an index among the drawn boxes, or -1-i for
+	// Boxes[i], which comes before.
 	Boxes [][3]int64 `json:"boxes"`
-	More  bool       `json:"more,omitempty"` // that are not listed
+	More  bool       `json:"more,omitempty"` // whether there are more that are not listed
 }
 
-// hidden writes what the search is to know of what is not drawn.
+// hidden writes the calls that are not drawn, for the search.
 func (f *flame) hidden() {
 	at := make(map[*box]int64, len(f.boxes))
 	for i, b := range f.boxes {
@@ -283,7 +276,7 @@ func (f *flame) box(b *box) {
 	case b.isFolding:
 		class = "box fold"
 	case b.guilty:
-		// In a narrow box the name says more; the colour and the tooltip say leak.
+		// A narrow box shows the name instead; the colour and the tooltip say leak.
 		label, class = "leak: "+label, "box leak"
 	case f.growth && b.value < 0:
 		label = "− " + label
@@ -351,8 +344,7 @@ func (f *flame) rateTip(b *box) string {
 	return strings.Join(parts, ", ")
 }
 
-// colour gives neighbours different shades by their names, so that they can be
-// told apart; the hue alone has a meaning.
+// colour gives neighbours different shades, by their names, so that they can be distinguished; only the hue has a meaning.
 func (f *flame) colour(b *box) string {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, b.name)
@@ -383,7 +375,7 @@ func (f *flame) colour(b *box) string {
 	return fmt.Sprintf("#%02x%02x%02x", mix(94), mix(156), mix(222))
 }
 
-// fitted is as much of label as the width holds; "" where that is next to nothing.
+// fitted is as much of label as fits into the width; "" if that is next to nothing.
 func fitted(label string, width float64) string {
 	room := int((width - 6) / glyphWidth)
 	switch n := utf8.RuneCountInString(label); {
@@ -395,8 +387,7 @@ func fitted(label string, width float64) string {
 	return string([]rune(label)[:room-1]) + "…"
 }
 
-// escapeXML is for text and attributes; s holds no control characters any more,
-// but for the line break of a tooltip, which XML knows.
+// escapeXML escapes text and attributes. s must have no control characters except the line break of a tooltip, which XML allows.
 func escapeXML(s string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(s)) // a bytes.Buffer does not fail

@@ -9,30 +9,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// box is one call in the flamegraph, with all that was allocated below it.
+// box is one call in the flamegraph, with everything that was allocated below it.
 type box struct {
 	label     string // short, for the picture
-	name      string // whole, for the tooltip and the search
-	library   bool   // in each stack that it is part of
+	name      string // full name, for the tooltip and the search
+	library   bool   // whether it is a library's in each of its stacks
 	value     int64  // bytes; the sum over the samples through this call
-	weight    int64  // the same sum over their absolute values: the box's width
+	weight    int64  // sum of absolute values: the box's width
 	blocks    int64
-	sure      int64 // of weight, what is no noise
-	leaks     bool  // a leaking site is among the samples
-	guilty    bool  // the headline frame of a leaking site
+	sure      int64 // the part of weight that is no noise
+	leaks     bool  // whether a leaking site is among the samples
+	guilty    bool  // whether it is the headline frame of a leaking site
 	children  []*box
 	index     map[boxKey]*box
 	order     int // of creation, to break ties
 	parent    *box
 	kept      int // children that are drawn
 	drawn     bool
-	smaller   int // boxes that a "(N smaller)" box stands for
+	smaller   int // number of boxes in a "(N smaller)" box
 	x, depth  int64
 	isFolding bool
-	unstacked bool // no frame, but the label of memory whose stack nobody recorded
+	unstacked bool // no frame, but the label of memory without a recorded stack
 }
 
-// boxKey tells a call's children apart. label stands for what is no frame.
+// boxKey distinguishes a call's children. label is for a child that is no frame.
 type boxKey struct {
 	frame snapshot.Frame
 	label string
@@ -42,12 +42,11 @@ type flameTree struct {
 	root  *box
 	boxes []*box // all but the root
 	depth int64
-	// unstacked: some memory has no stack.
+	// unstacked: whether some memory has no stack.
 	unstacked bool
 }
 
-// newFlameTree joins the samples by their calls, outermost first. Samples without
-// bytes have no width and are left out.
+// newFlameTree merges the samples by their calls, outermost first. Samples without bytes have no width and are left out.
 func newFlameTree(p *Profile) *flameTree {
 	t := &flameTree{root: &box{label: "all", name: "all", index: make(map[boxKey]*box), drawn: true}}
 	several := p.devices() > 1
@@ -100,12 +99,11 @@ func newFlameTree(p *Profile) *flameTree {
 	return t
 }
 
-// maxFlameDepth bounds the rows of the picture. The page of a runaway recursion
-// would be no picture any more; Python's own limit is 1000.
+// maxFlameDepth bounds the rows of the picture. A runaway recursion would make it unreadable; Python's own limit is 1000.
 const maxFlameDepth = 500
 
-// drawnCalls are the indices of the frames that are drawn, outermost first: all
-// that are no noise, or all where nothing else is there.
+// drawnCalls returns the indices of the frames that are drawn, outermost first: all that are no noise, or all frames if there are no
+// others.
 func drawnCalls(frames []snapshot.Frame) []int {
 	var all, calls []int
 	for j := len(frames) - 1; j >= 0; j-- {
@@ -120,7 +118,7 @@ func drawnCalls(frames []snapshot.Frame) []int {
 	return calls
 }
 
-// add counts another box's memory as this one's, too.
+// add adds another box's memory to this one's.
 func (b *box) add(o *box) {
 	b.value += o.value
 	b.weight += o.weight
@@ -146,12 +144,10 @@ func (t *flameTree) child(at *box, key boxKey) *box {
 	return c
 }
 
-// prune keeps at most limit boxes, the root and the boxes that stand for the rest
-// included, and returns how many calls are left out. A call's children are folded
-// from the smallest on, so every drawn box still is as wide as all below it.
+// prune keeps at most limit boxes, including the root and the boxes for folded calls. It returns how many calls are left out. A call's
+// children are folded from the smallest on, so each drawn box is still as wide as everything below it.
 func (t *flameTree) prune(limit int) (left int) {
-	// A parent is never narrower than its child, and created before it: in this
-	// order it is always decided first.
+	// A parent is never narrower than its child, and is created before it, so this order decides parents first.
 	slices.SortFunc(t.boxes, func(a, b *box) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.order, b.order))
 	})
@@ -167,7 +163,7 @@ func (t *flameTree) prune(limit int) (left int) {
 			more++
 		}
 		if b.parent.kept+1 == len(b.parent.children) {
-			more-- // the parent's fold goes
+			more-- // the parent's fold is no longer needed
 		}
 		if drawn+more > limit {
 			break
@@ -186,8 +182,7 @@ func (t *flameTree) prune(limit int) (left int) {
 	return len(t.boxes) - next
 }
 
-// layout places the boxes, widest first below each parent, with what is folded at
-// the right, and returns them parents first.
+// layout places the boxes, widest first below each parent and folded calls at the right. It returns them parents first.
 func (t *flameTree) layout() []*box {
 	var out []*box
 	var walk func(b *box)

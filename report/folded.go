@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// Folded writes p as folded stacks, one line a site, outermost frame first, and its bytes: the
-// input of flamegraph.pl, speedscope and inferno. Of a growth the bytes are what a site gained.
-// Those tools read one figure a line, and none below zero, so that Shrunk sites are left out;
-// a line of two, as difffolded.pl writes it, is read as a stack that ends in a number. Rates
-// are for a thousand steps. Frames are "function (file:line)"; semicolons in names, which would
-// split a frame, become colons.
+// Folded writes p as folded stacks, the input of flamegraph.pl, speedscope and inferno: one line per site, outermost frame first, then
+// its bytes. For growth, the bytes are what the site gained. These tools read one number per line, and none below zero, so sites that
+// Shrunk are left out. They would read a line with two numbers, as difffolded.pl writes it, as a stack that ends in a number. Rates are
+// per thousand steps. Frames are "function (file:line)"; semicolons in names would split a frame and become colons.
 func Folded(w io.Writer, p *Profile) error {
 	var b bytes.Buffer
 	several := p.devices() > 1
@@ -44,7 +42,7 @@ func Folded(w io.Writer, p *Profile) error {
 	return err
 }
 
-// Shrunk counts the sites of a growth that hold less than before.
+// Shrunk counts the sites of a growth profile that hold less than before.
 func (p *Profile) Shrunk() int {
 	n := 0
 	for i := range p.Samples {

@@ -9,13 +9,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Folder is the folder that a reader works in, by each of the paths that lead to it: paths of
-// files below it are shown relative to it. With none, paths are shown as they were recorded.
+// Folder lists the paths of the folder that a reader works in (links may give it several). Files below it are shown with relative
+// paths. If it is nil, paths are shown as recorded.
 type Folder []string
 
-// Results makes what is shown of judged results name files as a person would: those below the
-// folder relative to it, and those of installed packages from "site-packages/" on. It is for
-// text and pictures; files for programs have the paths that were recorded.
+// Results shortens the file names in judged results: those below the folder become relative, and those of installed packages begin at
+// "site-packages/". Use it for text and pictures. Files for programs keep the recorded paths.
 func (d Folder) Results(results ...*diff.Result) {
 	for _, r := range results {
 		for i := range r.Rows {
@@ -34,7 +33,7 @@ func (d Folder) Results(results ...*diff.Result) {
 	}
 }
 
-// finding is a copy of a finding as Results would make it.
+// finding is a copy of a finding with the names that Results gives.
 func (d Folder) finding(of *diff.Finding) *diff.Finding {
 	f := *of
 	f.Rows = make([]*diff.Row, len(of.Rows))
@@ -47,7 +46,7 @@ func (d Folder) finding(of *diff.Finding) *diff.Finding {
 	return &f
 }
 
-// Snapshot is Results for a snapshot, and for all that share its table of stacks.
+// Snapshot is Results for a snapshot, and for all snapshots that share its table of stacks.
 func (d Folder) Snapshot(s *snapshot.Snapshot) {
 	if s.Stacks != nil {
 		s.Stacks.RenameFiles(d.file)
@@ -60,8 +59,8 @@ func (d Folder) frames(frames []snapshot.Frame) {
 	}
 }
 
-// file is the shown path of a frame's file. Where the short one would tell the user's own code
-// from a library's in another way, the whole one stays.
+// file is the shown path of a frame's file. It is the full path if the short one would change whether the frame counts as the user's
+// own code.
 func (d Folder) file(f snapshot.Frame) string {
 	short := f
 	short.File = d.path(f.File)
@@ -73,8 +72,7 @@ func (d Folder) file(f snapshot.Frame) string {
 
 func owns(f snapshot.Frame) bool { return frame.Own([]snapshot.Frame{f})(f) }
 
-// path is a path relative to the folder where it lies below it, and from the folder of
-// installed packages on where it lies in one.
+// path shortens a path: relative to the folder if it is below it, and from the folder of installed packages on if it is in one.
 func (d Folder) path(file string) string {
 	if d == nil {
 		return file
@@ -88,7 +86,7 @@ func (d Folder) path(file string) string {
 	return file
 }
 
-// relative is a path relative to the folder where it lies below it, with slashes.
+// relative is a path with slashes, relative to the folder if it is below it.
 func (d Folder) relative(file string) string {
 	slashed := frame.Slashed(file)
 	for _, root := range d.roots() {
@@ -99,7 +97,7 @@ func (d Folder) relative(file string) string {
 	return file
 }
 
-// roots are the folder's paths, each with a slash at its end; never the root of all files.
+// roots lists the folder's paths, each with a final slash; never the file system's root.
 func (d Folder) roots() (out []string) {
 	for _, root := range d {
 		if root = strings.TrimSuffix(frame.Slashed(root), "/"); root != "" {
@@ -109,7 +107,7 @@ func (d Folder) roots() (out []string) {
 	return out
 }
 
-// Text is a text whose paths below the folder are relative to it.
+// Text makes the paths in a text relative to the folder if they are below it.
 func (d Folder) Text(text string) string {
 	for _, root := range d.roots() {
 		root = Printable(root)
@@ -122,7 +120,7 @@ func (d Folder) Text(text string) string {
 			}
 			b.WriteString(rest[:at])
 			if told := b.String(); told != "" && !strings.ContainsRune(" \n\t(\"'`", rune(told[len(told)-1])) {
-				b.WriteString(root) // it ends a longer path
+				b.WriteString(root) // root is the end of a longer path
 			}
 			rest = rest[at+len(root):]
 		}

@@ -8,8 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// location is "train.py:218", without the line where it is not known; "" for a
-// frame that names no file.
+// location is "train.py:218", without the line if it is unknown; "" for a frame without a file.
 func location(f snapshot.Frame) string { return atLine(f, brief(f.File)) }
 
 func atLine(f snapshot.Frame, file string) string {
@@ -22,7 +21,7 @@ func atLine(f snapshot.Frame, file string) string {
 	return file + ":" + strconv.Itoa(f.Line)
 }
 
-// function never is empty.
+// function is never empty.
 func function(f snapshot.Frame) string {
 	if f.Function == "" {
 		return "<unknown function>"
@@ -30,8 +29,7 @@ func function(f snapshot.Frame) string {
 	return Printable(f.Function)
 }
 
-// besidePlace is the function that a frame is shown with beside its place; "" where only
-// the place is known, as in what tracemalloc writes.
+// besidePlace is the function that is shown beside a frame's place; "" if only the place is known, as in files of tracemalloc.
 func besidePlace(f snapshot.Frame) string {
 	if f.Function == "" && location(f) != "" {
 		return ""
@@ -39,7 +37,7 @@ func besidePlace(f snapshot.Frame) string {
 	return shortFunction(f)
 }
 
-// frameText is "train.py:218 in train", or what is known of it; at is its location.
+// frameText is "train.py:218 in train", or the known part of it; at is the location.
 func frameText(f snapshot.Frame, at string) string {
 	name := besidePlace(f)
 	if at != "" && name != "" {
@@ -48,7 +46,7 @@ func frameText(f snapshot.Frame, at string) string {
 	return at + name
 }
 
-// spot is where a frame is: its file and line, or else its function, or else its file.
+// spot is the place of a frame: its file and line, else its function, else its file.
 func spot(f snapshot.Frame) string {
 	if at := location(f); at != "" && (f.Line > 0 || f.Function == "") {
 		return at
@@ -56,14 +54,13 @@ func spot(f snapshot.Frame) string {
 	return shortFunction(f)
 }
 
-// shortFunction is a frame's function, of native code without its parameters.
+// shortFunction is a frame's function; native code without its parameters.
 func shortFunction(f snapshot.Frame) string {
 	f.Function = frame.WithoutParameters(f)
 	return shortened(function(f))
 }
 
-// place names a row in few words: its headline frame, else the frame that shows
-// best what allocated, else the label of a site without stack.
+// place names a row briefly: its headline frame, else the frame that best shows what allocated, else the label of a site without stack.
 func place(row *diff.Row, headline int) string { return placeOf(row.Frames, row.Label, headline) }
 
 func placeOf(frames []snapshot.Frame, label string, headline int) string {
@@ -86,20 +83,18 @@ type stackLine struct {
 	what     string // of skipped frames, in the singular: "library frame", "frame"
 }
 
-// maxUserFrames bounds a stack's lines; the outermost and the innermost are those
-// that people look for.
+// maxUserFrames bounds a stack's lines. keepOuter outermost ones are kept, and the innermost: people look for these.
 const maxUserFrames, keepOuter = 16, 4
 
-// stackLines lists a stack outermost first, beginning with the user's outermost
-// frame: the user's frames, and of the libraries below them the frame that names
-// the operation. Noise is left out without a word.
+// stackLines lists a stack outermost first, from the user's outermost frame on: the user's frames, and the library frame below them
+// that names the operation. Noise is left out without a note.
 func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 	op := -1
 	if len(frames) > 0 {
 		op = frame.Operation(frames)
 	}
 	var lines []stackLine
-	// One frame takes no more room than the words that it is left out.
+	// A note takes as much room as one frame, so a single skipped frame is shown.
 	skip := func(f *snapshot.Frame, what string) {
 		if n := len(lines); n > 0 && lines[n-1].what == what {
 			lines[n-1].skipped++
@@ -123,7 +118,7 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 			lines = append(lines, stackLine{frame: f, library: true, headline: i != op})
 		case own(*f):
 			seen++
-			// A comprehension has a frame of its own, which tracemalloc places at its line.
+			// A comprehension has a frame of its own, which tracemalloc gives the same line.
 			if n := len(lines); !all && n > 0 && lines[n-1].frame != nil && *lines[n-1].frame == *f {
 				lines[n-1].headline = lines[n-1].headline || i == headline
 				continue
@@ -134,12 +129,12 @@ func stackLines(frames []snapshot.Frame, headline int, all bool) []stackLine {
 			}
 			lines = append(lines, stackLine{frame: f, headline: i == headline})
 		case user > 0 && seen == 0:
-			// What starts the user's program is not part of the story.
+			// Frames that start the user's program are left out.
 		case i == op && seen == user, all && !frame.Noise(*f):
 			lines = append(lines, stackLine{frame: f, library: true})
 		case frame.Noise(*f):
 		case i < op && seen == user:
-			// Plumbing below the operation.
+			// Library frames below the operation are left out.
 		default:
 			skip(f, "library frame")
 		}
@@ -157,7 +152,7 @@ func shortLabel(f snapshot.Frame) string {
 	return withPlace(name, location(f))
 }
 
-// frameLabel is "function (file:line)", however long.
+// frameLabel is "function (file:line)", at full length.
 func frameLabel(f snapshot.Frame) string {
 	at := atLine(f, Printable(f.File))
 	if at == "" {

@@ -13,32 +13,31 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Gate is what a gate decided, as its files tell it.
+// Gate is a gate's decision, for its files.
 type Gate struct {
-	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; OverBudget: it fails by a budget alone; else Inconclusive
+	Verdict  diff.Verdict // Leak: it fails; Clean: it passes; OverBudget: it fails only because of a budget; else Inconclusive
 	Sentence string       // why, without a full stop
 	Outcome  *baseline.Outcome
-	Ranks    []baseline.Ranked // that were judged
+	Ranks    []baseline.Ranked // the judged ranks
 	Budgets  []RankBudget      // in the order of the ranks and of the flags
 	Version  string            // of memdiag
-	// Root is the folder that paths are relative to in files that point into sources.
+	// Root is the folder to which source paths in the files are relative.
 	Root Folder
 }
 
-// Place is the line of a finding, or what names it best where it has none.
+// Place is the line of a finding, or its best name if the line is unknown.
 func Place(f *diff.Finding) string { return place(f.Rows[0], f.Headline) }
 
-// GateHeadline is Headline with the interval of the rate that it tells, and with further leaks. Other processes have a sentence of
-// their own.
+// GateHeadline is Headline with the interval of its rate, and with further leaks. Other processes have a sentence of their own.
 func GateHeadline(r *diff.Result) string {
 	if r.Leaks() == 0 {
-		return strings.ReplaceAll(found(r), noBreak, " ") // the gate says what it doubts
+		return strings.ReplaceAll(found(r), noBreak, " ") // the gate adds its own doubts
 	}
 	return strings.ReplaceAll(leaksOfOne(r), noBreak, " ") + rateWithin(r.Findings[0].Rate) + furtherLeaks(r) + uncountedGrowth(r)
 }
 
-// uncountedGrowth says by how much the process grows whose malloc gives no figures: the rate of a leak of large objects is that of
-// the small ones beside them. "" for another.
+// uncountedGrowth says how much the process grows if its malloc gives no figures: for a leak of large objects, only the small objects
+// beside them have a rate. It is "" otherwise.
 func uncountedGrowth(r *diff.Result) string {
 	e := r.Unexplained()
 	if e == nil || !e.Uncounted {
@@ -47,10 +46,10 @@ func uncountedGrowth(r *diff.Result) string {
 	return "; Python objects above 512 B are not counted, and the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+")
 }
 
-// mostFurther is how many leaks a sentence names beside the largest.
+// mostFurther is how many further leaks a sentence names.
 const mostFurther = 3
 
-// furtherLeaks are those after the first: "; also: +512 B/step at train.py:14"; "" for none.
+// furtherLeaks lists the leaks after the first: "; also: +512 B/step at train.py:14"; "" for none.
 func furtherLeaks(r *diff.Result) string {
 	further := withVerdict(r, diff.Leak)[1:]
 	if len(further) == 0 {
@@ -66,7 +65,7 @@ func furtherLeaks(r *diff.Result) string {
 	return "; also: " + strings.Join(named, ", ")
 }
 
-// rateWithin says within what a rate lies; "" where that reads as the rate.
+// rateWithin is the interval of a rate; "" if it reads the same as the rate.
 func rateWithin(r diff.Rate) string {
 	r = readable(r)
 	low, high := snapshot.FormatBytes(r.Bytes.Low), snapshot.FormatBytes(r.Bytes.High)
@@ -76,7 +75,7 @@ func rateWithin(r diff.Rate) string {
 	return fmt.Sprintf(" (%s%s to %s%s %s, 95 %% interval, n = %d)", plusSign(r.Bytes.Low), low, plusSign(r.Bytes.High), high, each(r.Unit), r.Bytes.N)
 }
 
-// Failing says how many leaks of several fail, and which of them grows most.
+// Failing says how many leaks fail, and which of them grows most.
 func Failing(o *baseline.Outcome) string {
 	failing := o.Failing()
 	verb := "fails: "
@@ -86,8 +85,7 @@ func Failing(o *baseline.Outcome) string {
 	return fmt.Sprintf("%d of %s %s%s", len(failing), count(int64(len(o.Leaks)), "leak"), verb, leakText(&failing[0])) + rateWithin(failing[0].Finding.Rate)
 }
 
-// Canary says what became of a canary that was planted in a run: of the result with it,
-// or nil where the run was too short for one.
+// Canary says whether a planted canary was caught, given the result with it, or nil if the run was too short for a canary.
 func Canary(r *diff.Result) string {
 	if r == nil {
 		return "canary: not caught: the run is too short"
@@ -104,12 +102,12 @@ func Canary(r *diff.Result) string {
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
-// IdleBound says that a declared bound is of nothing, and how one is written that is.
+// IdleBound says that a declared bound matches nothing, and how to write one that does.
 func IdleBound(b snapshot.Bound) string {
 	return "bound: nothing is allocated in, or held by, " + brief(b.Where) + "; write FUNCTION, FILE:FUNCTION, FILE:LINE, or a holder such as Agent.items"
 }
 
-// Doubled says what a run holds more than another of half its steps.
+// Doubled says what a run holds more than another with half its steps.
 func Doubled(d *baseline.Doubled) string {
 	if len(d.More) == 0 {
 		return fmt.Sprintf("double: no call site holds more after %d steps than after %d", d.Whole.Step, d.Half.Step)
@@ -124,11 +122,11 @@ func Doubled(d *baseline.Doubled) string {
 	return strings.ReplaceAll(text, noBreak, " ")
 }
 
-// told is how many findings GateFindings tells of.
+// told is how many findings GateFindings describes.
 const told = 3
 
-// GateFindings writes of the leaks that fail, or else of what may leak, who holds it and what to change. Of several it
-// stands after the rate and the line of each, of the first three; how many more there are stands last. Paths are relative to here.
+// GateFindings writes, for the leaks that fail or else for possible leaks, who holds them and how to fix them. If there are several,
+// the first three are described, each after its rate and line, and the last line counts the others. Paths are relative to here.
 func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
 	failing := o.Failing()
@@ -152,7 +150,7 @@ func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	return err
 }
 
-// inShort is a finding's holder, and of a leak its cause and fix, a line each.
+// inShort is a finding's holder and, for a leak, its cause and fix, one line each.
 func inShort(f *diff.Finding) string {
 	out := ""
 	if by := held(f); by != "" {
@@ -164,8 +162,8 @@ func inShort(f *diff.Finding) string {
 	return out
 }
 
-// GateStates writes a line for each leak, for each finding that keeps to a declared
-// bound and for each entry of a baseline, with its state. Paths are relative to here.
+// GateStates writes a line with the state of each leak, of each finding within a declared bound, and of each entry of a baseline. Paths
+// are relative to here.
 func GateStates(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
 	for i := range o.Leaks {
@@ -200,7 +198,7 @@ func growthText(f *diff.Finding) string {
 	return strings.ReplaceAll(rate+" "+atPlace(f), noBreak, " ")
 }
 
-// declaredText says how far a finding is from its declared bound.
+// declaredText compares a finding with its declared bound.
 func declaredText(f *diff.Finding) string { return brief(strings.Join(f.Reasons, "; ")) }
 
 func entryText(e *baseline.Entry) string {
@@ -224,7 +222,7 @@ func fateText(f baseline.Fate, partial bool) string {
 	return "nothing is live there: the run did not reach it, or it is fixed. If it is fixed, delete its entry, so that the gate reports the leak if it returns"
 }
 
-// owned says whose an entry is.
+// owned is the owner, issue and reason of an entry.
 func owned(e *baseline.Entry) string {
 	if e == nil {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// OverBudget is the verdict of a gate that fails by a budget alone. No finding has it.
+// OverBudget is the verdict of a gate that fails only because of a budget. No finding has it.
 const OverBudget diff.Verdict = "over-budget"
 
-// RankBudget is a budget held against one rank.
+// RankBudget is the outcome of a budget for one rank.
 type RankBudget struct {
 	Rank int // snapshot.NoRank in a run without ranks
 	budget.Outcome
@@ -43,7 +43,7 @@ func (b *RankBudget) json() gateBudgetJSON {
 	return j
 }
 
-// text is the outcome in a sentence, with its rank.
+// text is the outcome as a sentence, with its rank.
 func (b *RankBudget) text() string {
 	text := Printable(b.String())
 	if b.Rank != snapshot.NoRank {
@@ -52,7 +52,7 @@ func (b *RankBudget) text() string {
 	return text
 }
 
-// junit is a test for the budget. Its name holds no figures of the run.
+// junit is a test case for the budget. Its name contains no figures of the run.
 func (b *RankBudget) junit(class string) junitCase {
 	c := junitCase{Name: Printable(b.Budget.String()), Class: class}
 	if b.Of != "" {
@@ -70,10 +70,10 @@ func (b *RankBudget) junit(class string) junitCase {
 	return c
 }
 
-// budgetRule is the rule of SARIF and of a code quality report that a broken budget breaks.
+// budgetRule names the rule for broken budgets in SARIF and in a code quality report.
 const budgetRule = "memory-budget"
 
-// sarif is a result; a budget that is kept is none.
+// sarif is a result for the budget. A budget that is kept needs none.
 func (b *RankBudget) sarif(d *sarifDriver) sarifResult {
 	text := sarifText{Text: "Memory that a run may take"}
 	id, at := d.add(sarifRule{ID: budgetRule, Short: text, Full: text, Help: &sarifText{Text: "A flag of memdiag gate sets the budget: --max-live, --max-peak, --max-reserved or --max-growth"}})

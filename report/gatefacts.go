@@ -9,12 +9,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// place is a leak's rate and line.
+// place is a leak's state, rate and line.
 func (g *Gate) place(l *baseline.Leak) string {
 	return string(l.State) + " leak: " + g.told(leakText(l))
 }
 
-// title is a leak's rate, line and holder, for what shows no more than a line.
+// title is a leak's rate, line and holder, for formats that show one line.
 func (g *Gate) title(l *baseline.Leak) string {
 	if h := l.Finding.Holder; h != nil {
 		return g.place(l) + ", held by " + unglued(heldBy(h, 0))
@@ -22,19 +22,17 @@ func (g *Gate) title(l *baseline.Leak) string {
 	return g.place(l)
 }
 
-// facts are what a reader who has no more than this file needs to know of a leak beyond its
-// place, in the order in which it is to be told.
+// facts are what a reader of this file alone needs to know about a leak beyond its place, in order.
 func (g *Gate) facts(l *baseline.Leak) []fact {
 	out := g.findingFacts(l.Finding)
-	// A new leak's state has said that it is not in the baseline.
+	// The state "new" already says that the leak is not in the baseline.
 	if why := brief(l.Why) + owned(l.Entry); l.State != baseline.New || l.Entry != nil || l.Library != nil {
 		out = append(out, fact{"Why it is " + string(l.State), g.told(why)})
 	}
 	return out
 }
 
-// findingFacts are those of a finding by itself: its holder, its cause with the fix, its pace
-// and its rate's interval.
+// findingFacts are facts about a finding itself: its holder, its cause with the fix, its pace and its rate's interval.
 func (g *Gate) findingFacts(f *diff.Finding) []fact {
 	var out []fact
 	add := func(label, text string) {
@@ -51,7 +49,7 @@ func (g *Gate) findingFacts(f *diff.Finding) []fact {
 	return out
 }
 
-// sentences are facts for a reader that shows one paragraph.
+// sentences joins facts into one paragraph.
 func sentences(facts []fact) string {
 	var out []string
 	for _, f := range facts {
@@ -60,7 +58,7 @@ func sentences(facts []fact) string {
 	return strings.Join(out, " ")
 }
 
-// lines are facts for a reader that shows lines.
+// lines joins facts into lines.
 func lines(facts []fact) string {
 	var out []string
 	for _, f := range facts {
@@ -69,7 +67,7 @@ func lines(facts []fact) string {
 	return strings.Join(out, "\n")
 }
 
-// calls is a finding's stack as the text report draws it, outermost call first.
+// calls is a finding's stack as in the text report, outermost call first.
 func (g *Gate) calls(f *diff.Finding) string {
 	list := callsOf(f)
 	for i := range list {
@@ -78,13 +76,13 @@ func (g *Gate) calls(f *diff.Finding) string {
 	return strings.Join(list, "\n")
 }
 
-// account is all that is said of a leak: its facts and its stack.
+// account is everything about a leak: its facts and its stack.
 func (g *Gate) account(l *baseline.Leak) string {
 	return lines(g.facts(l)) + "\n\n" + g.calls(l.Finding)
 }
 
-// summary lists, for the test of the whole run, the leaks that fail with their facts, or else
-// what may leak, and by what the process itself grows.
+// summary, for the test of the whole run, lists the leaks that fail with their facts, or else possible leaks, and the growth of the
+// process itself.
 func (g *Gate) summary() string {
 	var out []string
 	add := func(title string, facts []fact) {
@@ -112,11 +110,11 @@ func (g *Gate) summary() string {
 	return strings.Join(append(out, g.unexplained()...), "\n")
 }
 
-// mostTold is how many of each kind a file for readers tells: GitHub takes a summary of up to
-// 1 MiB, and a pair of snapshots has thousands of findings in doubt. Files for programs have all.
+// mostTold is how many items of each kind a file for people lists. GitHub takes a summary of up to 1 MiB, and a pair of snapshots has
+// thousands of inconclusive findings. Files for programs list all.
 const mostTold = 20
 
-// open says what may leak, in one line.
+// open describes a possible leak in one line.
 func (g *Gate) open(f *diff.Finding) string {
 	if f.Rate.Unit == "" {
 		return "more " + g.told(unglued(atPlace(f))) + ", in a snapshot that is not comparable with the earlier one"
@@ -128,8 +126,7 @@ func (g *Gate) open(f *diff.Finding) string {
 	return g.told(unglued(text)) + "; only a longer run can tell whether it leaks"
 }
 
-// unexplained says of each rank by how much the process itself grows beyond what has a
-// line, and what is known of that; of the first mostTold that do.
+// unexplained says for each rank how much the process grows beyond call sites, and what is known about that. It lists at most mostTold.
 func (g *Gate) unexplained() []string {
 	var out []string
 	for _, r := range g.Ranks {
@@ -147,5 +144,5 @@ func (g *Gate) unexplained() []string {
 	return out
 }
 
-// unglued is text in which lines break anywhere.
+// unglued is text whose lines may break at any space.
 func unglued(text string) string { return strings.ReplaceAll(text, noBreak, " ") }

@@ -14,9 +14,8 @@ import (
 	"github.com/memdiag/memdiag/diff/baseline"
 )
 
-// site is where a finding is for files that point into sources: a path relative to
-// the gate's root where it lies below it, and a line from 1 on; "" and 0 where they
-// are not known.
+// site is the source position of a finding: a path, relative to the gate's root if it is below it, and a line from 1 on. They are ""
+// and 0 if unknown.
 func (g *Gate) site(f *diff.Finding) (file string, line int) {
 	if f.Headline < 0 || f.Headline >= len(f.Rows[0].Frames) {
 		return "", 0
@@ -28,10 +27,10 @@ func (g *Gate) site(f *diff.Finding) (file string, line int) {
 	return g.relative(frame.File), max(0, frame.Line)
 }
 
-// relative is a path relative to the gate's root where it lies below it.
+// relative is a path, relative to the gate's root if it is below it.
 func (g *Gate) relative(file string) string { return g.Root.relative(file) }
 
-// told is a text whose paths are relative to the gate's root.
+// told is a text with paths relative to the gate's root.
 func (g *Gate) told(text string) string { return g.Root.Text(text) }
 
 type junitSuites struct {
@@ -63,11 +62,9 @@ type junitNote struct {
 	Text    string `xml:",cdata"`
 }
 
-// JUnit writes the decision as a suite of tests: one for the run, one for each
-// leak, and one for each entry of the baseline that lets no leak pass. A leak that passes,
-// a run that cannot tell, and an entry are skipped tests. Names hold no figures, so that a test
-// has one history. A failure's message names line, rate and holder, and its text has the facts
-// and the stack.
+// JUnit writes the decision as a test suite: one test for the run, one for each leak, and one for each entry of the baseline that
+// matches no leak. A leak that passes, an inconclusive run, and an entry are skipped tests. Names contain no figures, so that a test
+// keeps one history. A failure's message names line, rate and holder; its text has the facts and the stack.
 func (g *Gate) JUnit(w io.Writer) error {
 	whole := junitCase{Name: "the run does not leak", Class: "memdiag.gate"}
 	switch g.Verdict {
@@ -118,9 +115,8 @@ func (g *Gate) JUnit(w io.Writer) error {
 	return err
 }
 
-// GitHub writes a workflow command for each leak, which GitHub's log turns into an
-// annotation at its line: an error where it fails, a notice where it passes. Where the gate
-// cannot tell, what may leak and the process's own growth are warnings.
+// GitHub writes a workflow command for each leak, from which GitHub makes an annotation at its line: an error if it fails, a notice if
+// it passes. If the gate is inconclusive, possible leaks and growth of the process itself are warnings.
 func (g *Gate) GitHub(w io.Writer) error {
 	for i := range g.Outcome.Leaks {
 		l := &g.Outcome.Leaks[i]
@@ -158,10 +154,10 @@ func (g *Gate) GitHub(w io.Writer) error {
 	return nil
 }
 
-// mostAnnotated is how many warnings of what may leak are written: GitHub shows ten of a step.
+// mostAnnotated is how many possible leaks become warnings: GitHub shows ten of a step.
 const mostAnnotated = 5
 
-// annotate writes one workflow command, at the line of a finding where there is one.
+// annotate writes one workflow command, at the line of a finding if it has one.
 func (g *Gate) annotate(w io.Writer, level string, f *diff.Finding, title, text string) error {
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
@@ -191,11 +187,11 @@ type qualityJSON struct {
 	} `json:"location"`
 }
 
-// noPath stands in a code quality report for a line that is not known.
+// noPath is the path in a code quality report if the line is unknown.
 const noPath = "(no line)"
 
-// GitLab writes a code quality report, which GitLab shows beside the lines of a
-// merge request. What it has no line for stands at line 1 of a file of no name.
+// GitLab writes a code quality report, which GitLab shows beside the lines of a merge request. An item without a line is at line 1 of
+// noPath.
 func (g *Gate) GitLab(w io.Writer) error {
 	list := []qualityJSON{}
 	for i := range g.Outcome.Leaks {
@@ -221,8 +217,8 @@ func (g *Gate) GitLab(w io.Writer) error {
 	return writeJSON(w, list)
 }
 
-// Markdown writes the decision for a job's summary, in the dialect of GitHub: a table, and
-// folded below it the stack and the facts of each leak, or of what may leak where nothing does.
+// Markdown writes the decision for a job's summary, in GitHub's dialect: a table, and folded below it the stack and facts of each leak,
+// or of each possible leak if nothing leaks.
 func (g *Gate) Markdown(w io.Writer) error {
 	word := map[diff.Verdict]string{diff.Leak: "fails", OverBudget: "fails", diff.Clean: "passes", diff.Inconclusive: "cannot tell"}[g.Verdict]
 	m := &markdown{}
@@ -289,7 +285,7 @@ func (g *Gate) Markdown(w io.Writer) error {
 	return err
 }
 
-// cell is text, not by plainMarkdown, that ends no cell of a table.
+// cell escapes text, which plainMarkdown has not escaped, so that it does not end a table's cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // uri is a path as SARIF wants it.

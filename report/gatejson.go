@@ -15,11 +15,11 @@ type gateJSON struct {
 	Sentence      string          `json:"sentence"`
 	Leaks         []gateLeakJSON  `json:"leaks"`
 	Undecided     []gateLeakJSON  `json:"undecided"`
-	Declared      []gateLeakJSON  `json:"declared"` // they gather up to a bound that is declared
-	Entries       []gateEntryJSON `json:"entries"`  // of the baseline that let nothing pass
-	// Unexplained is growth of a process that no stack explains, of each rank that has it.
+	Declared      []gateLeakJSON  `json:"declared"` // these grow up to a declared bound
+	Entries       []gateEntryJSON `json:"entries"`  // entries of the baseline that matched no leak
+	// Unexplained is growth of a process that no stack explains, for each rank.
 	Unexplained []gateReserveJSON `json:"unexplained"`
-	NotSeen     []string          `json:"not_seen"` // what no verdict speaks of
+	NotSeen     []string          `json:"not_seen"` // what no verdict covers
 	Budgets     []gateBudgetJSON  `json:"budgets"`
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Grouping is by what live memory is added up.
+// Grouping says by what key live memory is summed.
 type Grouping string
 
 // Groupings.
 const (
 	BySite     Grouping = "site"
-	ByOperator Grouping = "operator" // of PyTorch's, or the node of a backward pass
+	ByOperator Grouping = "operator" // a PyTorch operator, or the node of a backward pass
 	ByModule   Grouping = "module"   // the path of nn.Modules
 )
 
@@ -25,7 +25,7 @@ type group struct {
 	before, after diff.Tally
 }
 
-// groupsOf adds up by name what two snapshots hold, the largest first; before may be nil.
+// groupsOf sums the memory of two snapshots by name, the largest first; before may be nil.
 func groupsOf(before, after *snapshot.Snapshot, by Grouping) []group {
 	nameOf := frame.Operator
 	if by == ByModule {
@@ -57,7 +57,7 @@ func groupsOf(before, after *snapshot.Snapshot, by Grouping) []group {
 	return out
 }
 
-// groups writes what is live by operator or by module.
+// groups writes live memory by operator or by module.
 func (p *page) groups(s *snapshot.Snapshot, live diff.Tally, o TextOptions) {
 	all := groupsOf(o.Since, s, o.By)
 	if len(all) == 0 {

@@ -16,12 +16,9 @@ func holderOf(h *snapshot.Holder) *holderJSON {
 	return &holderJSON{h.Kind, h.Path, h.Items, h.Counted, h.Bound}
 }
 
-// JSON writes the comparison as one indented object: every finding with its whole
-// stack, innermost frame first, and every site that changed as a row. Sizes are
-// bytes, stack hashes 16 hexadecimal digits, rates for one unit of rate.unit with
-// 95 % intervals. Keys for what is not known are left out; lists are never null.
-// Names are as the snapshot files have them, escaped so that the text can stand
-// on a terminal.
+// JSON writes the comparison as one indented object: every finding with its whole stack, innermost frame first, and every call site
+// that changed as a row. Sizes are bytes, stack hashes 16 hexadecimal digits, and rates per rate.unit with 95 % intervals. Unknown
+// values have no key; lists are never null. Names are as in the snapshot files, escaped so that the text is safe on a terminal.
 func JSON(w io.Writer, r *diff.Result) error {
 	out := resultJSON{
 		SchemaVersion: schemaVersion, Summary: Headline(r), Rule: string(r.Rule), First: markOf(r.First), Last: markOf(r.Last),
@@ -94,7 +91,7 @@ func reserveOf(e *diff.Reserve) reserveJSON {
 	return j
 }
 
-// childOf is nil of what is in the process that was judged first.
+// childOf is nil for a finding in the process that was judged first.
 func childOf(f *diff.Finding) *childOfJSON {
 	c := f.Child
 	if c == nil {
@@ -103,8 +100,7 @@ func childOf(f *diff.Finding) *childOfJSON {
 	return &childOfJSON{Printable(c.Role), c.PID, Printable(c.Machine), c.Alike, c.Of}
 }
 
-// changedRows are the sites that changed, or whose blocks did, in the order of the
-// result; JSON and CSV show them.
+// changedRows lists the call sites whose size or blocks changed, in the order of the result, for JSON and CSV.
 func changedRows(r *diff.Result) []rowJSON {
 	verdicts, named, uncounted := verdictsOf(r), headsOf(r.Findings), r.Uncounted()
 	var out []rowJSON
@@ -166,8 +162,7 @@ func findingOf(r *diff.Result, f *diff.Finding) findingJSON {
 	return out
 }
 
-// causeOf is nil where no cause is known. Of an inconclusive finding it is the cause if
-// it leaks.
+// causeOf is nil if no cause is known. For an inconclusive finding it is the cause that applies if it leaks.
 func causeOf(f *diff.Finding) *causeJSON {
 	c := f.Cause
 	if c == nil {
@@ -194,7 +189,7 @@ func markOf(s *snapshot.Snapshot) markJSON {
 	return m
 }
 
-// tallyOf leaves out the blocks that nobody counted.
+// tallyOf leaves out the blocks if they were not counted.
 func tallyOf(t diff.Tally, uncounted bool) tallyJSON {
 	out := tallyJSON{Bytes: int64(t.Bytes), Requested: int64(t.Requested)}
 	if !uncounted {
@@ -203,7 +198,7 @@ func tallyOf(t diff.Tally, uncounted bool) tallyJSON {
 	return out
 }
 
-// rateOfFinding is nil where there is none.
+// rateOfFinding is nil if the finding has no rate.
 func rateOfFinding(f *diff.Finding) *rateJSON {
 	if f.Rate.Unit == "" {
 		return nil
@@ -223,9 +218,8 @@ func rateOf(r diff.Rate, uncounted bool) rateJSON {
 
 func slopeOf(s trend.Slope) slopeJSON { return slopeJSON{s.Value, s.Low, s.High, s.N} }
 
-// metersJSONOf are the meters of a device; without active and reserved where the file tells
-// of it what is live and no more. A recorder of blocks that saw none used tells that nothing
-// is reserved.
+// metersJSONOf are the meters of a device. Active and reserved are left out if the file only has live memory. If a recorder of blocks
+// saw none in use, nothing is reserved, and both are 0.
 func metersJSONOf(s *snapshot.Snapshot, d *snapshot.Device) metersJSON {
 	m := d.Meters
 	if liveOnly(s, *d) && (s.Blocks.Count != nil || !unused(m)) {
@@ -234,7 +228,7 @@ func metersJSONOf(s *snapshot.Snapshot, d *snapshot.Device) metersJSON {
 	return metersJSON{int64(m.Requested), int64(m.Allocated), knownBytes(m.Active), knownBytes(m.Reserved), knownBytes(m.Driver)}
 }
 
-// knownBytes is nil for a size that nobody gave.
+// knownBytes is nil for an unknown size.
 func knownBytes(b snapshot.Bytes) *int64 {
 	if b == snapshot.Unknown {
 		return nil
@@ -257,8 +251,8 @@ func framesOf(frames []snapshot.Frame) []frameJSON {
 
 func hashText(h snapshot.Hash) string { return fmt.Sprintf("%016x", uint64(h)) }
 
-// writeJSON indents, ends with a new line, and escapes every character that a
-// terminal would obey or hide: encoding/json does so only below U+0020.
+// writeJSON writes indented JSON with a final newline. It escapes every character that a terminal would obey or hide, since
+// encoding/json only escapes those below U+0020.
 func writeJSON(w io.Writer, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

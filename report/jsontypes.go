@@ -1,7 +1,6 @@
 package report
 
-// schemaVersion grows when a key of the JSON changes its meaning or goes away; new
-// keys do not change it.
+// schemaVersion increases when a key of the JSON changes its meaning or is removed; new keys do not change it.
 const schemaVersion = 1
 
 type resultJSON struct {
