@@ -16,30 +16,30 @@ type resultJSON struct {
 	Findings      []findingJSON `json:"findings"`
 	Rows          []rowJSON     `json:"rows"`
 	Ranks         *ranksJSON    `json:"ranks,omitempty"`
-	// Least is the smallest leak that the run could have shown, one block in so many
-	// steps, or of a run by the clock LeastTime in so many seconds; 0 for none.
+	// Least is the smallest leak that the run could have shown: one block every so many steps, or LeastTime seconds in a run without
+	// steps; 0 for none.
 	Least     int64   `json:"smallest_leak_every_steps"`
 	LeastTime float64 `json:"smallest_leak_every_seconds,omitempty"`
-	// LeastSample is what comes then in place of a block, where allocations were sampled.
+	// LeastSample is the sample size that takes the place of a block if allocations were sampled.
 	LeastSample int64         `json:"smallest_leak_sample_bytes,omitempty"`
 	Reserves    []reserveJSON `json:"reserves"`
 	Children    []childJSON   `json:"children,omitempty"`
-	// OutOfMemory is the last request for memory that failed; absent where none did.
+	// OutOfMemory is the last request for memory that failed; absent if none did.
 	OutOfMemory *refusedJSON `json:"out_of_memory,omitempty"`
 	PeakByInput []demandJSON `json:"peak_by_input,omitempty"`
-	AfterWarmUp []bandsJSON  `json:"after_warm_up,omitempty"` // of devices with points enough
-	NotSeen     []string     `json:"not_seen"`                // what no verdict speaks of
+	AfterWarmUp []bandsJSON  `json:"after_warm_up,omitempty"` // for devices with enough points
+	NotSeen     []string     `json:"not_seen"`                // what no verdict covers
 	Notes       []string     `json:"notes"`
 	Known       []string     `json:"known_leaks,omitempty"` // of libraries
 }
 
-// childJSON is another process of the command that leaks.
+// childJSON is another process of the command with leaks.
 type childJSON struct {
 	childOfJSON
 	Findings []findingJSON `json:"findings"`
 }
 
-// childOfJSON is the process that stands for those of its kind that leak.
+// childOfJSON is a process that leaks, as an example of others of its kind.
 type childOfJSON struct {
 	Role    string `json:"role"`
 	PID     int    `json:"pid,omitempty"`
@@ -48,27 +48,27 @@ type childOfJSON struct {
 	Of      int    `json:"of"`
 }
 
-// reserveJSON is a device of which a meter grew while its live memory did not.
+// reserveJSON is a device with a meter that grew while its live memory did not.
 type reserveJSON struct {
 	Device string `json:"device"`
 	Meter  string `json:"meter"` // as cause.Meter
 	Growth int64  `json:"meter_growth_bytes"`
-	// Rate is that of the growth; of the process itself alone.
+	// Rate is the rate of growth, for the process itself only.
 	Rate    *reserveRateJSON `json:"rate,omitempty"`
 	Live    int64            `json:"live_growth_bytes"`
 	Free    int64            `json:"free_bytes"`
 	Largest int64            `json:"largest_free_bytes"`
 	Trim    int64            `json:"trim_bytes"`
 	Cause   string           `json:"cause,omitempty"`
-	// Headline is the line at which the process's own memory grew, if it is known.
+	// Headline is the line at which the process's own memory grew, if known.
 	Headline *frameJSON `json:"headline,omitempty"`
-	// Holder keeps what is likely to have grown.
+	// Holder is the likely holder of what has grown.
 	Holder *holderJSON `json:"holder,omitempty"`
-	// Processes are those that grew, where they are others than the recorded one.
+	// Processes are the processes that grew, if they are not the recorded one.
 	Processes *processesJSON `json:"processes,omitempty"`
 }
 
-// processesJSON are processes of the command in which nothing was recorded.
+// processesJSON are unrecorded processes of the command.
 type processesJSON struct {
 	Role     string `json:"role"`
 	PID      int    `json:"pid,omitempty"`
@@ -83,7 +83,7 @@ type reserveRateJSON struct {
 	Bytes slopeJSON `json:"bytes"`
 }
 
-// markJSON leaves out what is unknown.
+// markJSON leaves out unknown values.
 type markJSON struct {
 	Step     *int64 `json:"step,omitempty"`
 	Epoch    *int64 `json:"epoch,omitempty"`
@@ -130,7 +130,7 @@ type rowJSON struct {
 	Hash    string    `json:"stack_hash"`
 	Device  string    `json:"device"`
 	Where   string    `json:"where"`
-	Verdict string    `json:"verdict,omitempty"` // of the finding that it is part of
+	Verdict string    `json:"verdict,omitempty"` // the verdict of its finding
 	Before  tallyJSON `json:"before"`
 	After   tallyJSON `json:"after"`
 	Growth  tallyJSON `json:"growth"`
@@ -151,26 +151,26 @@ type findingJSON struct {
 	Growth   tallyJSON     `json:"growth"`
 	Born     tallyJSON     `json:"born"`
 	Died     tallyJSON     `json:"died"`
-	Estimate bool          `json:"estimated,omitempty"` // some steps or allocations were recorded, which stand for the others
+	Estimate bool          `json:"estimated,omitempty"` // only some steps or allocations were recorded, and stand for the others
 	Rate     *rateJSON     `json:"rate"`
 	Owners   []string      `json:"owners"`
 	Holder   *holderJSON   `json:"holder,omitempty"`
 	Cause    *causeJSON    `json:"cause,omitempty"`
 	Pace     *paceJSON     `json:"pace,omitempty"`
 	Shape    string        `json:"shape,omitempty"`
-	More     int64         `json:"more_steps,omitempty"` // that may decide it
+	More     int64         `json:"more_steps,omitempty"` // steps that may decide it
 	MoreTime int64         `json:"more_seconds,omitempty"`
 	Against  *againstJSON  `json:"against,omitempty"`
 	RunsOut  *forecastJSON `json:"runs_out,omitempty"`
-	// Stacks are all that leak together, where there are several; label, frames and
-	// stack_hash are of the first, all other figures of them together.
+	// Stacks are all stacks that leak together, if there are several. label, frames and stack_hash are those of the first; all other
+	// figures are for all of them.
 	Stacks []memberJSON `json:"stacks,omitempty"`
-	// MoreSnapshots may decide it, as far apart as the last two; 0 where counters do.
+	// MoreSnapshots is how many more snapshots, as far apart as the last two, may decide it; 0 if counters decide.
 	MoreSnapshots int `json:"more_snapshots,omitempty"`
-	// Nodes is the growth of the process that is taken to be nodes of autograd's graph, or the items of a container: a part of
-	// the rate, and of no tally.
+	// Nodes is the part of the process's growth that is ascribed to nodes of autograd's graph, or to the items of a container. It is
+	// included in the rate but in no tally.
 	Nodes int64 `json:"graph_bytes,omitempty"`
-	// Beside is by how much objects grew that the holder keeps beside tensors: a part of the rate, and of no tally.
+	// Beside is the growth of objects other than tensors that the holder retains. It is included in the rate but in no tally.
 	Beside int64 `json:"beside_bytes,omitempty"`
 }
 
@@ -188,12 +188,12 @@ type rateJSON struct {
 
 // againstJSON compares with a run that is known to be good.
 type againstJSON struct {
-	Match  string    `json:"match"` // "" where it has no such stack
+	Match  string    `json:"match"` // "" if the good run has no such stack
 	Good   rateJSON  `json:"good_rate"`
 	Excess slopeJSON `json:"excess_bytes"`
 }
 
-// ranksJSON is what all ranks of a run show together; the rest is of one of them.
+// ranksJSON is the result for all ranks together; the other keys are for one rank.
 type ranksJSON struct {
 	Judged []int          `json:"judged"`
 	Leaks  []rankLeakJSON `json:"leaks"`
@@ -218,9 +218,9 @@ type holderJSON struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Items int    `json:"items,omitempty"`
-	// Counted is the step at which the items were, before that of the snapshot.
+	// Counted is the step at which the items were counted, if before that of the snapshot.
 	Counted int64 `json:"items_at_step,omitempty"`
-	Bound   int   `json:"bound,omitempty"` // how many items it may have
+	Bound   int   `json:"bound,omitempty"` // the most items that it may have
 }
 
 type causeJSON struct {
@@ -233,18 +233,17 @@ type causeJSON struct {
 }
 
 type forecastJSON struct {
-	// Steps; nil by the clock.
+	// nil if the run is not by steps
 	Step  *int64 `json:"step,omitempty"`
 	Low   *int64 `json:"low,omitempty"`
 	High  *int64 `json:"high,omitempty"`
 	Limit int64  `json:"limit_bytes"`
-	// OfProcess: the limit is of all that the process may take.
+	// OfProcess: the limit is on all memory of the process.
 	OfProcess bool `json:"of_process,omitempty"`
-	// Beyond: it is farther away than 100 times the length of the run, and no step or time is given.
-	// Open: high is cut to that.
+	// Beyond: it is more than 100 times the run's length away, and no step or time is given. Open: high is cut at that distance.
 	Beyond bool `json:"beyond,omitempty"`
 	Open   bool `json:"open,omitempty"`
-	// After are seconds after the last snapshot; nil where the run has no times.
+	// After is in seconds after the last snapshot; nil if the run has no times.
 	After *afterJSON `json:"after_seconds,omitempty"`
 }
 

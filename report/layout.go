@@ -26,16 +26,14 @@ func (p *page) line(s string) {
 	p.buf.WriteByte('\n')
 }
 
-// noBreak is a space at which no line is folded. No name from a file holds one:
-// Printable escapes it.
+// noBreak is a space at which no line is folded. Names from a file never contain it, since Printable escapes it.
 const noBreak = "\u00a0"
 
 // glue keeps s on one line.
 func glue(s string) string { return strings.ReplaceAll(s, " ", noBreak) }
 
-// prose folds running text at spaces; its continuation lines begin with indent.
-// A word wider than the page is folded behind its slashes, and otherwise stands on
-// a line of its own.
+// prose folds running text at spaces; continuation lines begin with indent. A word wider than the page is folded after its slashes; if
+// it has none, it gets a line of its own.
 func (p *page) prose(first, indent, text string) {
 	line, empty := first, true
 	for t := range strings.SplitSeq(text, " ") {
@@ -53,8 +51,8 @@ func (p *page) prose(first, indent, text string) {
 	p.line(line)
 }
 
-// path puts a word at the end of a line, and as far as it is wider than the page
-// on lines of its own, which break behind slashes. It returns the last line.
+// path appends a word to a line. A part that is wider than the page goes to new lines, which break after slashes. It returns the last
+// line.
 func (p *page) path(line, indent, word string) string {
 	for p.width > 0 && visible(line)+visible(word) > p.width {
 		cut := 0
@@ -72,8 +70,7 @@ func (p *page) path(line, indent, word string) string {
 	return line + word
 }
 
-// aside puts note at a column behind text if it fits there, or after two spaces,
-// or else on the lines below. The handbook's shape has such notes at column 36.
+// aside puts note at column 36 after text if it fits there, or after two spaces, or else on the lines below.
 func (p *page) aside(text, note string) {
 	const column = 36
 	gap := max(column-visible(text), 2)
@@ -93,8 +90,8 @@ type column struct {
 	right bool // figures
 }
 
-// table aligns rows under their heads, indented by two columns. The last column is never padded, and folds
-// at its spaces when the page is narrow.
+// table aligns rows under their heads, indented by two columns. The last column is never padded, and is folded at its spaces if the
+// page is narrow.
 func (p *page) table(columns []column, rows [][]string) {
 	widths := make([]int, len(columns))
 	headed := false

@@ -13,25 +13,25 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Live is something that a run shows while it is watched.
+// Live is an event of a watched run.
 type Live struct {
 	Kind LiveKind
 	Time time.Time
 	Run  *snapshot.Run
-	Rank int          // snapshot.NoRank where the run has none
-	Said string       // of what has no finding
-	In   *diff.Result // what it is said of; nil for fewer than three snapshots
-	// Finding is what is suspected, leaks, or did; nil for other kinds. Fingerprint is the baseline's.
+	Rank int          // snapshot.NoRank if the run has no ranks
+	Said string       // the text, for events without a finding
+	In   *diff.Result // the result it is about; nil with fewer than three snapshots
+	// Finding is what is suspected, leaks, or did leak; nil for other kinds. Fingerprint is the one that baselines use.
 	Finding     *diff.Finding
 	Fingerprint string
-	// Process is the kind of process, such as "loader worker", or "" for the recorded one, and Device what the memory is on: together
-	// with Rank and Fingerprint they are the leak.
+	// Process is the kind of process, such as "loader worker", or "" for the recorded one. Device is the device of the memory. Together
+	// with Rank and Fingerprint they identify the leak.
 	Process, Device string
-	Since           snapshot.Mark   // when it was suspected for the first time
-	Budget          *budget.Outcome // of LiveOverBudget and LiveWithinBudget; else nil
+	Since           snapshot.Mark   // when it was first suspected
+	Budget          *budget.Outcome // for LiveOverBudget and LiveWithinBudget; else nil
 }
 
-// LiveKind is what an event is about.
+// LiveKind is the kind of an event.
 type LiveKind string
 
 // The kinds.
@@ -49,7 +49,7 @@ const (
 	LiveWithinBudget LiveKind = "within budget"
 )
 
-// Alarm reports whether an event is one, and begins or ends an alarm. Events of one alarm have one name.
+// Alarm reports whether an event belongs to an alarm, and whether it begins or ends it. All events of one alarm have the same name.
 func (l *Live) Alarm() (name string, begins, is bool) {
 	switch l.Kind {
 	case LiveLeak, LiveOver:
@@ -60,7 +60,7 @@ func (l *Live) Alarm() (name string, begins, is bool) {
 	return "", false, false
 }
 
-// Lines are an event for a person, the first of which says all that matters. Paths are relative to here.
+// Lines formats an event for a person; the first line says all that matters. Paths are relative to here.
 func (l *Live) Lines(here Folder) []string {
 	var lines []string
 	for i, line := range l.lines() {
@@ -117,7 +117,7 @@ func Unexplained(e *diff.Reserve) string {
 	return "the process grows by " + strings.TrimPrefix(bytesRate(e.Rate), "+") + ", and no recorded line explains it"
 }
 
-// fullText says when memory is full; "" where nothing tells, or it is far away.
+// fullText says when memory is full; "" if that is unknown or far away.
 func fullText(at *diff.Forecast) string {
 	switch {
 	case at == nil || at.Beyond:
@@ -151,7 +151,7 @@ type liveJSON struct {
 	Host          string          `json:"host,omitempty"`
 	Rank          *int            `json:"rank,omitempty"`
 	Step          *int64          `json:"step,omitempty"`
-	Process       *childOfJSON    `json:"process,omitempty"` // unless it is the one that was recorded first
+	Process       *childOfJSON    `json:"process,omitempty"` // absent for the process that was recorded first
 	Fingerprint   string          `json:"fingerprint,omitempty"`
 	Device        string          `json:"device,omitempty"`
 	SinceStep     *int64          `json:"since_step,omitempty"`
@@ -159,7 +159,7 @@ type liveJSON struct {
 	Budget        *gateBudgetJSON `json:"budget,omitempty"`
 }
 
-// JSON writes an event on one line. Its text is Lines.
+// JSON writes an event on one line. Its text key has Lines.
 func (l *Live) JSON(w io.Writer, here Folder) error {
 	out := liveJSON{
 		SchemaVersion: schemaVersion, Event: strings.ReplaceAll(string(l.Kind), " ", "_"), Text: strings.Join(l.Lines(here), "\n"), Time: l.Time,
@@ -190,7 +190,7 @@ func (l *Live) JSON(w io.Writer, here Folder) error {
 	return json.NewEncoder(w).Encode(out)
 }
 
-// LiveStatus is how a run stands, in one line.
+// LiveStatus is the state of a run in one line.
 func LiveStatus(run *snapshot.Run, r *diff.Result, suspected, leaks int) string {
 	n := len(run.Snapshots)
 	if n == 0 {
@@ -218,7 +218,7 @@ func LiveStatus(run *snapshot.Run, r *diff.Result, suspected, leaks int) string 
 	return strings.Join(parts, " · ")
 }
 
-// liveBytes are those of all devices at each mark.
+// liveBytes is the live memory of all devices at each mark.
 func liveBytes(r *diff.Result) []float64 {
 	sums := make([]float64, len(r.Series.Marks))
 	for _, meters := range r.Series.Meters {
@@ -229,8 +229,8 @@ func liveBytes(r *diff.Result) []float64 {
 	return sums
 }
 
-// sparkline draws the values that were seen at some steps or times as bars from the lowest to the highest, at most sparks of
-// them, each as long as the others: snapshots become rarer as a run goes on.
+// sparkline draws values, taken at the steps or times x, as bars from the lowest to the highest. There are at most 16 bars, and each
+// covers the same length of x, since snapshots become rarer as a run goes on.
 func sparkline(x, values []float64) string {
 	const bars, sparks = "▁▂▃▄▅▆▇█", 16
 	low, high := slices.Min(values), slices.Max(values)

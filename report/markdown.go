@@ -13,10 +13,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Markdown writes the comparison for a pull request or a job's summary, in the
-// dialect of GitHub: the sentence of Headline, a table of the findings, each leak's
-// stack and facts folded below it, and what changed in all. Names from a file stand
-// in code spans, so that they are no markup, no mention and no link.
+// Markdown writes the comparison for a pull request or a job's summary, in GitHub's dialect: the sentence of Headline, a table of the
+// findings, each leak's stack and facts folded below it, and the totals of what changed. Names from a file are in code spans, so that
+// they cannot be markup, mentions or links.
 func Markdown(w io.Writer, r *diff.Result, o TextOptions) error {
 	m := &markdown{}
 	m.line("**%s**", plainMarkdown(Headline(r)))
@@ -78,7 +77,7 @@ func (m *markdown) reserves(all []*diff.Reserve) {
 	}
 }
 
-// findings are a table, and what is known of each.
+// findings writes a table of the findings, then the facts of each.
 func (m *markdown) findings(list []said) {
 	if len(list) == 0 {
 		return
@@ -109,7 +108,7 @@ func (m *markdown) table(list []*diff.Finding) {
 	}
 }
 
-// finding is the stack and the facts of one, folded.
+// finding writes the stack and the facts of a finding, folded.
 func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("")
 	// A line that begins with a tag is HTML to its end, not Markdown.
@@ -133,7 +132,7 @@ func (m *markdown) finding(r *diff.Result, f *diff.Finding) {
 	m.line("</details>")
 }
 
-// fenced is text as it is, of a language.
+// fenced writes text as a code block of a language.
 func (m *markdown) fenced(language, text string) {
 	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 	m.line("%s%s", fence, language)
@@ -141,7 +140,7 @@ func (m *markdown) fenced(language, text string) {
 	m.line("%s", fence)
 }
 
-// callsOf are the lines of a finding's stack, outermost call first, the guilty one marked.
+// callsOf are the lines of a finding's stack, outermost call first, with the guilty one marked.
 func callsOf(f *diff.Finding) []string {
 	var out []string
 	for _, l := range stackLines(f.Rows[0].Frames, f.Headline, false) {
@@ -185,7 +184,7 @@ func guiltyMark(f *diff.Finding) string {
 	return "allocated here"
 }
 
-// codeSpan is text that no Markdown reader interprets.
+// codeSpan quotes text so that no Markdown reader interprets it.
 func codeSpan(text string) string {
 	text = strings.ReplaceAll(text, noBreak, " ")
 	fence := strings.Repeat("`", longestRun(text, '`')+1)
@@ -195,8 +194,8 @@ func codeSpan(text string) string {
 	return fence + text + fence
 }
 
-// plainMarkdown is text that no Markdown reader interprets. GitHub and others look for links
-// and mentions in what the escapes stand for, and so a word with one is code.
+// plainMarkdown escapes text so that no Markdown reader interprets it. A word that looks like a link or a mention becomes code, since
+// GitHub and others find these even in escaped text.
 func plainMarkdown(text string) string {
 	return markdownWord.ReplaceAllStringFunc(text, func(word string) string {
 		if linked.MatchString(word) {
@@ -223,11 +222,11 @@ func plainMarkdown(text string) string {
 }
 
 var (
-	markdownWord = regexp.MustCompile(`[^\s|]+|\|`) // a pipe parts the cells of a table, in code too
+	markdownWord = regexp.MustCompile(`[^\s|]+|\|`) // a pipe separates cells of a table, even in code
 	linked       = regexp.MustCompile(`(?i)@|://|www\.`)
 )
 
-// longestRun is how often c stands in a row at most.
+// longestRun is the length of the longest run of c.
 func longestRun(text string, c rune) int {
 	longest, run := 0, 0
 	for _, r := range text {

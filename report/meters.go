@@ -45,7 +45,7 @@ func (p *page) meters(r *diff.Result, reserves []*diff.Reserve) {
 	}
 }
 
-// steady says how far the meters of each device stray after warm-up.
+// steady says how much the meters of each device vary after warm-up.
 func (p *page) steady(r *diff.Result) {
 	bands := r.Steady()
 	if len(bands) == 0 {
@@ -75,7 +75,7 @@ func bandText(b diff.Band) string {
 	return fmt.Sprintf("%s to %s %s", glue(b.Low.String()), glue(b.High.String()), glue(fmt.Sprintf("(±%.1f %%)", percent*b.Spread())))
 }
 
-// bandsJSON is how far memory of a device strays after warm-up, in bytes.
+// bandsJSON is how much a device's memory varies after warm-up, in bytes.
 type bandsJSON struct {
 	Device   string    `json:"device"`
 	Points   int       `json:"points"`
@@ -102,7 +102,7 @@ func bandsOf(r *diff.Result) (out []bandsJSON) {
 	return out
 }
 
-// reserve says what grew by itself, who holds it and what to do.
+// reserve says what grew by itself, who holds it and how to fix it.
 func (p *page) reserve(e *diff.Reserve) {
 	p.line("")
 	p.prose("", "  ", upperFirst(e.String())+".")
@@ -111,13 +111,13 @@ func (p *page) reserve(e *diff.Reserve) {
 	}
 }
 
-// unused reports whether all meters that are known are zero.
+// unused reports whether all known meters are zero.
 func unused(m snapshot.Meters) bool {
 	m.Driver = max(m.Driver, 0)
 	return m == snapshot.Meters{}
 }
 
-// unused names the devices of which there is nothing else to say.
+// unused names the devices that have nothing else to report.
 func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool) {
 	var names []string
 	for i := 0; i < len(devices); i++ {
@@ -128,7 +128,7 @@ func (p *page) unused(devices []snapshot.Device, idle func(snapshot.Device) bool
 		for last+1 < len(devices) && idle(devices[last+1]) && devices[last+1].Kind == devices[i].Kind && devices[last+1].Index == devices[last].Index+1 {
 			last++
 		}
-		if last < i+2 { // two are named as shortly by themselves
+		if last < i+2 { // a range of two is no shorter
 			names = append(names, deviceName(devices[i]))
 			continue
 		}
@@ -152,7 +152,7 @@ func deviceTitle(d snapshot.Device) string {
 	return title
 }
 
-// deviceOf finds the same device in another snapshot; nil where it is missing.
+// deviceOf finds the same device in another snapshot; nil if it is missing.
 func deviceOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Device {
 	for i := range s.Devices {
 		if s.Devices[i].Kind == d.Kind && s.Devices[i].Index == d.Index {
@@ -162,7 +162,7 @@ func deviceOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Device {
 	return nil
 }
 
-// metersOf are the same device's meters in another snapshot; nil where it is missing.
+// metersOf are the same device's meters in another snapshot; nil if it is missing.
 func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
 	if other := deviceOf(s, d); other != nil {
 		return &other.Meters
@@ -173,14 +173,13 @@ func metersOf(s *snapshot.Snapshot, d snapshot.Device) *snapshot.Meters {
 // meter is one of the five figures.
 type meter struct {
 	name   string
-	ofLive bool // told of a device of which the file tells what is live only
+	ofLive bool // shown even if the file has only live memory
 	of     func(snapshot.Meters) snapshot.Bytes
 	value  snapshot.Bytes
 }
 
-// meterList are a device's meters. Of the machine's own memory, which has no caching
-// allocator as a GPU has, those are left out that say nothing here, nor in the earlier meters
-// unless they are nil: what nobody read, and what equals the allocated bytes.
+// meterList are a device's meters. The machine's own memory has no caching allocator like a GPU's. Meters that were not read, or that
+// equal the allocated bytes, are left out for it, unless the earlier meters (if not nil) differ there.
 func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
 	m := d.Meters
 	list := []meter{
@@ -197,12 +196,12 @@ func meterList(d snapshot.Device, before *snapshot.Meters) []meter {
 		return list
 	}
 	if d.Kind == snapshot.Process {
-		list[3].name = "heap" // malloc's, with what is free in it
+		list[3].name = "heap" // malloc's heap, including its free memory
 	}
 	return slices.DeleteFunc(list, func(one meter) bool {
 		dull := func(m snapshot.Meters) bool {
 			if d.Kind == snapshot.Process && one.name == "allocated" && m.Allocated == 0 {
-				return true // every process has some: its malloc gives no figures, as musl's
+				return true // every process has some memory, so its malloc gives no figures, as with musl
 			}
 			return one.of(m) == snapshot.Unknown || one.name != "allocated" && one.of(m) == m.Allocated
 		}
@@ -215,8 +214,7 @@ func inRAM(d snapshot.Device) bool {
 	return d.Kind.InProcess() || d.Kind == snapshot.Process || d.Kind == snapshot.SharedMemory
 }
 
-// outermost names the figure that is read apart from the allocator: a GPU's driver tells it,
-// and of the machine's own memory it is what the process has resident.
+// outermost names the figure that does not come from the allocator: a GPU's driver figure, or the resident memory of the process.
 func outermost(d snapshot.Device) string {
 	if inRAM(d) {
 		return "RSS"
@@ -224,7 +222,7 @@ func outermost(d snapshot.Device) string {
 	return "driver"
 }
 
-// known is a size, or "?" for one that nobody gave.
+// known is a size, or "?" if it is unknown.
 func known(b snapshot.Bytes) string {
 	if b == snapshot.Unknown {
 		return "?"

@@ -7,7 +7,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// moment writes which moment of its record a snapshot shows.
+// moment says which moment of its record a snapshot shows.
 func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
 	what, of, lines := momentText(s, shapes)
 	if what == "" {
@@ -21,14 +21,14 @@ func (p *page) moment(s *snapshot.Snapshot, shapes []shape) {
 	p.line("")
 }
 
-// outOfMemory writes a failed request of a record that is shown at its end.
+// outOfMemory writes the failed request of a record that is shown at its end.
 func (p *page) outOfMemory(s *snapshot.Snapshot) {
 	if text := OutOfMemory(s); text != "" {
 		p.prose("", "  ", p.paint.bold(text))
 	}
 }
 
-// OutOfMemory says of a snapshot's record which request for memory failed last, and where; "" where none did, and for nil.
+// OutOfMemory says which request for memory in a snapshot's record failed last, and where; "" if none did, and for nil.
 func OutOfMemory(s *snapshot.Snapshot) string {
 	if s == nil || s.History.Refused == nil {
 		return ""
@@ -57,8 +57,8 @@ func momentTitle(s *snapshot.Snapshot) string {
 	return momentName(m.At) + " of " + deviceName(s.Devices[m.Device])
 }
 
-// momentText says which moment of its record a snapshot shows, and of an out-of-memory error what was asked for, what was free and
-// what was missing: a first sentence in two parts, and others. All are empty at the end of a record.
+// momentText says which moment of its record a snapshot shows: a first sentence in two parts, and more lines. For an out-of-memory
+// error they say what was requested, what was free and what was missing. All are empty at the end of a record.
 func momentText(s *snapshot.Snapshot, shapes []shape) (what, of string, lines []string) {
 	m := s.Moment
 	if m == nil {
@@ -115,7 +115,8 @@ func askedAt(s *snapshot.Snapshot, stack snapshot.StackID) string {
 	return "at " + whereOf(s.Stacks.Frames(stack), "").text()
 }
 
-// shortfall says by how much a request failed, and what could have been given back for it: of the cache, and of what is freed and a stream still uses.
+// shortfall says by how much a request failed, and what memory could have been released for it: the cache, and freed memory that a
+// stream still uses.
 func shortfall(r *snapshot.Refused, f fragments, pending snapshot.Bytes) string {
 	lacked := r.Bytes - r.Free
 	if lacked <= 0 {

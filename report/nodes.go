@@ -7,10 +7,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Nodes of autograd's graph are counted as blocks of a device, and nobody knows their sizes: what a leak of them takes is
+// Nodes of autograd's graph are counted as blocks of a device, and their sizes are unknown. The memory that a leak of nodes takes is
 // read from the process.
 
-// Clause is a leak in a clause: its rate, what it is, and its place. Paths are relative to here.
+// Clause is a leak as a clause: its rate, what it is, and its place. Paths are relative to here.
 func Clause(f *diff.Finding, here Folder) string { return here.Text(unglued(clauseOf(f))) }
 
 func clauseOf(f *diff.Finding) string {
@@ -38,19 +38,19 @@ func clauseOf(f *diff.Finding) string {
 	return rate + " allocated " + atPlace(f)
 }
 
-// ofNodes reports whether what leaks are nodes of autograd's.
+// ofNodes reports whether the leaking blocks are nodes of autograd's graph.
 func ofNodes(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Graph }
 
-// ofItems reports whether what leaks are the items of a container.
+// ofItems reports whether the leaking blocks are items of a container.
 func ofItems(f *diff.Finding) bool { return f.Rows[0].Device.Kind == snapshot.Items }
 
-// filled reports whether the line of a leak of items is the one that makes the container longer. Otherwise malloc's memory grows there.
+// filled reports whether the line of a leak of items makes the container longer. Otherwise it is the line where malloc's memory grows.
 func filled(f *diff.Finding) bool { return ofItems(f) && f.Holder.From != snapshot.NoStack }
 
-// ofProcess reports whether the growth of the process tells what leaks take.
+// ofProcess reports whether the growth of the process shows how much memory a leak takes.
 func ofProcess(f *diff.Finding) bool { return ofNodes(f) || ofItems(f) }
 
-// noun is what a finding's blocks are.
+// noun is the name of a finding's blocks.
 func noun(f *diff.Finding) string {
 	if ofNodes(f) {
 		return "node"
@@ -61,15 +61,15 @@ func noun(f *diff.Finding) string {
 	return "block"
 }
 
-// itemsBehind reports whether the items that hold what leaks were counted beside it.
+// itemsBehind reports whether the items that hold the leaking blocks were counted.
 func itemsBehind(f *diff.Finding) bool {
 	return slices.ContainsFunc(f.Behind, func(row *diff.Row) bool { return row.Device.Kind == snapshot.Items })
 }
 
-// grown is what a finding takes more than before, with the nodes of its graph and the objects that its holder keeps beside.
+// grown is the whole growth of a finding, with the nodes of its graph and the other objects that its holder retains.
 func grown(f *diff.Finding) snapshot.Bytes { return f.Growth().Bytes + nodesOf(f) + f.Beside }
 
-// nodesOf is what the nodes of a finding's graph take, as far as the growth of the process shows.
+// nodesOf is the memory of the nodes of a finding's graph, as far as the growth of the process shows it.
 func nodesOf(f *diff.Finding) snapshot.Bytes {
 	if f.Nodes == nil {
 		return 0
@@ -77,11 +77,11 @@ func nodesOf(f *diff.Finding) snapshot.Bytes {
 	return f.Nodes.Growth
 }
 
-// moreBehind reports whether a finding has the process's rate, since a graph behind its blocks, or objects beside them, take more
-// than they do.
+// moreBehind reports whether a finding has the process's rate, because the graph or the objects that its holder retains take more
+// memory than its blocks.
 func moreBehind(f *diff.Finding) bool { return !ofNodes(f) && nodesOf(f)+f.Beside > f.Growth().Bytes }
 
-// graphText is how large a finding's graph is, or what items take; "" where it has none, or nothing tells.
+// graphText is the size of a finding's graph, or of its items; "" if there is none or it is unknown.
 func graphText(f *diff.Finding) string {
 	if f.Nodes == nil {
 		return ""
@@ -89,7 +89,7 @@ func graphText(f *diff.Finding) string {
 	return "about " + glue(f.Nodes.Growth.String()) + ": growth of the process beyond recorded stacks, " + f.Nodes.Between()
 }
 
-// besideText is what else the holder of a finding keeps in other memory; "" for nothing.
+// besideText is what else the holder of a finding retains in other memory; "" for nothing.
 func besideText(f *diff.Finding) string {
 	if f.Beside <= 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/diff"
 )
 
-// NotSeen says in one line what of a run no verdict speaks of; "" for nothing.
+// NotSeen says in one line which part of a run no verdict covers; "" for nothing.
 func NotSeen(r *diff.Result) string { return notSeenText(r.NotSeen) }
 
 func notSeenText(clauses []string) string {

@@ -20,7 +20,7 @@ func duration(d time.Duration) string {
 		size time.Duration
 		name string
 	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
-		// 59.96 s would round to 60.0 s; it is a minute to a reader.
+		// 59.96 s would print as 60.0 s, so it is printed as a minute.
 		if v := float64(d) / float64(u.size); math.Abs(v) >= 0.9995 {
 			return threeDigits(v) + " " + u.name
 		}
@@ -46,7 +46,7 @@ func signed(b snapshot.Bytes) string {
 	return b.String()
 }
 
-// exact is "(26,214,400 bytes)" where the rounded figure hides the exact one.
+// exact is "26,214,400 bytes", or "" below 1 KiB, where the rounded figure is exact.
 func exact(b snapshot.Bytes) string {
 	if b > -snapshot.KiB && b < snapshot.KiB {
 		return ""
@@ -62,10 +62,9 @@ func count(n int64, noun string) string {
 	return grouped(n) + " " + noun
 }
 
-// A rate's figure begins with "~" where its interval includes zero: the run does
-// not tell it from no growth. It is "" where there is none.
+// A rate begins with "~" if its interval includes zero: it may be no growth. It is "" if there is no rate.
 
-// bytesRate is one of blocks where nobody told what they take.
+// bytesRate is the rate in bytes, or in blocks if their sizes are unknown.
 func bytesRate(r diff.Rate) string {
 	switch {
 	case r.Unit == "":
@@ -80,11 +79,10 @@ func bytesRate(r diff.Rate) string {
 	return doubt(r.Bytes) + plusSign(r.Bytes.Value) + snapshot.FormatBytes(r.Bytes.Value) + "/" + string(r.Unit)
 }
 
-// unsized is true for blocks that become more and take nothing, as far as is known.
+// unsized reports whether the blocks of a rate increase while their size is unknown (0).
 func unsized(r diff.Rate) bool { return r.Blocks.Value > 0 && r.Bytes == (trend.Slope{N: r.Bytes.N}) }
 
-// heldBlocks and grownBlocks are figures of blocks in tables; "?" where the profiler
-// told bytes alone.
+// heldBlocks and grownBlocks are numbers of blocks in tables; "?" if the profiler gave bytes only.
 
 func heldBlocks(n int64, uncounted bool) string {
 	if uncounted {
@@ -100,7 +98,7 @@ func grownBlocks(n int64, uncounted bool) string {
 	return signedCount(n)
 }
 
-// inBlocks is " in 5 blocks" behind a size; "" where nobody counted them.
+// inBlocks is " in 5 blocks" after a size; "" if blocks are not counted.
 func inBlocks(n int64, uncounted bool) string {
 	if uncounted {
 		return ""
@@ -108,7 +106,7 @@ func inBlocks(n int64, uncounted bool) string {
 	return " in " + glue(count(n, "block"))
 }
 
-// ratesText is a finding's rates, of blocks only where those are counted.
+// ratesText is a finding's rates; the rate of blocks only if they are counted.
 func ratesText(f *diff.Finding) string {
 	text := glue(bytesRate(f.Rate))
 	switch {
@@ -122,13 +120,13 @@ func ratesText(f *diff.Finding) string {
 	return glue(blocksRate(f.Rate, noun(f))) + ", " + text
 }
 
-// unsteady reports whether a finding that may be a leak rose too rarely to have a rate.
+// unsteady reports whether a possible leak rose too rarely to have a rate.
 func unsteady(f *diff.Finding) bool {
-	const none = 1e-6 // what rounding leaves of a rate of zero
+	const none = 1e-6 // rounding leaves so much of a rate of zero
 	return f.Verdict == diff.Inconclusive && math.Abs(f.Rate.Blocks.Value) < none && math.Abs(f.Rate.Bytes.Value) < none
 }
 
-// blocksRateOf is a finding's rate of blocks; "" where they are not counted.
+// blocksRateOf is a finding's rate of blocks; "" if they are not counted.
 func blocksRateOf(f *diff.Finding) string {
 	if f.Uncounted || f.Rate.Unit == "" || unsized(f.Rate) {
 		return ""
@@ -176,7 +174,7 @@ func threeDigits(v float64) string {
 	}
 }
 
-// finely is threeDigits, with as many digits of what is less than a tenth.
+// finely is threeDigits, but with three significant digits below a tenth, too.
 func finely(v float64) string {
 	if v == 0 || math.Abs(v) >= 0.0995 {
 		return threeDigits(v)
@@ -184,7 +182,7 @@ func finely(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// interval is "+500 to +520 KiB"-like text, or "" where the interval reads as a point.
+// interval is text like "+500 to +520 KiB", or "" if the interval reads as a point.
 func interval(s trend.Slope, format func(float64) string) string {
 	low, high := format(s.Low), format(s.High)
 	if s.Low == s.High || low == high {

@@ -12,8 +12,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// paceText is growth by event: "+1 block of 4.00 KiB each step"; "" where the run
-// does not tell.
+// paceText is growth per event: "+1 block of 4.00 KiB each step"; "" if the run does not show it.
 func paceText(f *diff.Finding) string {
 	p := f.Pace
 	if p == nil {
@@ -54,7 +53,7 @@ func paceText(f *diff.Finding) string {
 	return fmt.Sprintf("%s blocks, %s, %s on average", plusSign(p.Blocks)+threeDigits(p.Blocks), size, when)
 }
 
-// runsOutText is when the device is full, as a step and as a time.
+// runsOutText says when the device is full, as a step and as a time.
 func runsOutText(r *diff.Result, f *diff.Finding) string {
 	at := f.RunsOut
 	if at == nil {
@@ -106,7 +105,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	return text
 }
 
-// othersTake reports whether more than the finding fills the memory that its forecast is of.
+// othersTake reports whether something other than the finding also fills the memory of its forecast.
 func othersTake(r *diff.Result, f *diff.Finding) bool {
 	if f.RunsOut.OfProcess && r.Unexplained() != nil {
 		return true
@@ -123,7 +122,7 @@ func othersTake(r *diff.Result, f *diff.Finding) bool {
 	return false
 }
 
-// atText is "step 4,000", or by the clock "3.20 h after the last snapshot".
+// atText is "step 4,000", or for a run without steps "3.20 h after the last snapshot".
 func atText(at *diff.Forecast, unit diff.Unit) string {
 	switch {
 	case at.Beyond:
@@ -136,8 +135,8 @@ func atText(at *diff.Forecast, unit diff.Unit) string {
 	return "step " + grouped(step)
 }
 
-// rounded is a value with the digits that its interval leaves of it, and the unit that is
-// left: half of the interval's width, to a power of ten.
+// rounded is a value with the digits that its interval justifies, and the rounding unit: half of the interval's width, as a power of
+// ten.
 func rounded(value, low, high int64) (near, unit int64) {
 	unit = 1
 	for half := (high - low) / 2; half >= 10; half /= 10 {
@@ -146,15 +145,14 @@ func rounded(value, low, high int64) (near, unit int64) {
 	return (value + unit/2) / unit * unit, unit
 }
 
-// spansWithin are the time of a forecast and the ends of its interval, with the digits that the
-// interval leaves of them.
+// spansWithin returns the time of a forecast and the ends of its interval, with the digits that the interval justifies.
 func spansWithin(at *diff.Forecast) (value, low, high string) {
 	_, unit := rounded(int64(at.After), int64(at.AfterLow), int64(at.AfterHigh))
 	text := func(d time.Duration) string { return spanTo(d, time.Duration(unit)) }
 	return text(at.After), text(at.AfterLow), text(at.AfterHigh)
 }
 
-// spanTo is span with no digits below a unit, which is a power of ten in nanoseconds.
+// spanTo is span without digits below a unit, which is a power of ten in nanoseconds.
 func spanTo(d, unit time.Duration) string {
 	whole := span(d)
 	number, name, _ := strings.Cut(whole, " ")
@@ -172,7 +170,7 @@ func spanTo(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(size), 'f', decimals, 64) + " " + name
 }
 
-// span is a duration that may be days.
+// span is a duration, in days from two days on.
 func span(d time.Duration) string {
 	if days := d.Hours() / 24; days >= 2 {
 		return threeDigits(days) + " days"
@@ -180,7 +178,7 @@ func span(d time.Duration) string {
 	return duration(d)
 }
 
-// moreText says after how much more something is decided; "" where that is not known.
+// moreText says how much more time, steps or snapshots would decide something; "" if unknown.
 func moreText(r *diff.Result, m diff.More) string {
 	var parts []string
 	switch {
@@ -203,7 +201,7 @@ func tellsLeast(r *diff.Result) bool {
 	return r.Rule == diff.ByTrend && r.Comparable && r.Series.Axis.Unit != diff.Place
 }
 
-// leastText is the smallest leak that the run could have shown; "" where nobody counted blocks.
+// leastText is the smallest leak that the run could have shown; "" if blocks are not counted.
 func leastText(r *diff.Result) string {
 	if !tellsLeast(r) {
 		return ""
@@ -233,8 +231,8 @@ func leastText(r *diff.Result) string {
 	return text + " may be missed"
 }
 
-// slowerThan are the leaks that a run may not show, the fastest of which adds a block in so
-// many steps or seconds; 0 for all.
+// slowerThan describes the leaks that a run may have missed: those that add less than a block in so many steps or seconds; 0 for all
+// leaks.
 func slowerThan(every float64, unit diff.Unit) string {
 	if every == 0 {
 		return "any leak"
@@ -242,7 +240,7 @@ func slowerThan(every float64, unit diff.Unit) string {
 	return "leaks slower than " + oneBlock(every, unit)
 }
 
-// oneBlock is a rate of so many steps, or seconds, a block.
+// oneBlock is a rate of one block per so many steps or seconds.
 func oneBlock(every float64, unit diff.Unit) string {
 	switch {
 	case every == 1:

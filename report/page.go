@@ -13,52 +13,48 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// About is what a page tells of a run in addition to its comparison. Names in it are
-// escaped by Page.
+// About is what a page shows of a run in addition to its comparison. Page escapes the names in it.
 type About struct {
-	Name    string        // of the run's folder, or of its files
-	Info    snapshot.Info // zero where the run has none
+	Name    string        // name of the run's folder, or of its files
+	Info    snapshot.Info // zero if the run has none
 	Version string        // of memdiag
-	// Ranks are all of the run, that of the page's comparison too; nil for a run
-	// of one process, and where one rank was asked for.
+	// Ranks are all ranks of the run, including the one that the page compares. It is nil for a run of one process, and if one rank was
+	// requested.
 	Ranks []RankResult
-	// Commands give the page's figures again, one a line of a shell.
+	// Commands reproduce the page's figures, one shell line each.
 	Commands []string
-	// Run is of a page of one snapshot, as in TextOptions.
+	// Run is for a page of one snapshot, as in TextOptions.
 	Run *diff.Series
 }
 
-// RankResult is what was found of one rank.
+// RankResult is the result of one rank.
 type RankResult struct {
 	Rank   int
-	Result *diff.Result // nil where it could not be judged
+	Result *diff.Result // nil if it could not be judged
 	Why    string       // why not
 }
 
 //go:embed assets
 var assets embed.FS
 
-// pageBoxes bounds the flamegraph of a page, which is to stay below 1 MB; memdiag
-// flame draws more.
+// pageBoxes bounds the flamegraph of a page, which should stay below 1 MB; memdiag flame draws more boxes.
 const pageBoxes = 800
 
 // pageRows bounds a page's tables.
 const pageRows = 40
 
-// Page writes the comparison as one HTML file that needs nothing else: no network,
-// no server, no other file. It opens with the verdict in a sentence; then the
-// findings, the growth over the steps, a flamegraph of the growth, where the
-// memory is, the ranks, what was not recorded, and how to get all that again.
+// Page writes the comparison as one self-contained HTML file that needs no network, server or other file. It has the verdict in a
+// sentence, the findings, the growth over the steps, a flamegraph of the growth, where the memory is, the ranks, what was not recorded,
+// and how to reproduce all that.
 //
-// Its content security policy allows the scripts and styles that it brings, by
-// their hashes, and nothing from elsewhere. Every name goes through html/template
-// or, in the flamegraph, through the escaping of Flame.
+// Its content security policy allows only its own scripts and styles, by their hashes. Every name is escaped by html/template or, in
+// the flamegraph, by Flame.
 func Page(w io.Writer, r *diff.Result, about About) error {
 	return pageView(r, about).write(w)
 }
 
-// PageOfOne is Page of a single snapshot: a first verdict from the births of its
-// blocks, the largest sites, a flamegraph of what is live, and where the memory is.
+// PageOfOne is Page for a single snapshot: a first verdict from the births of its blocks, the largest sites, a flamegraph of live
+// memory, and where the memory is.
 func PageOfOne(w io.Writer, s *snapshot.Snapshot, about About) error {
 	return pageOfOne(s, about).write(w)
 }

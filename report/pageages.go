@@ -15,21 +15,21 @@ type agesView struct {
 	From, To      string
 	Unknown       string
 	Caption       string
-	Unseen        string // what hatched bars are; "" where there are none
+	Unseen        string // the meaning of hatched bars; "" if there are none
 }
 
-// leakHeight is how many times as high as the highest of a leak the histogram is at most, so
-// that a small leak is seen beside the weights of the first step.
+// leakHeight bounds the histogram's height: this many times the highest column of leaks, so that a small leak is visible beside the
+// weights of the first step.
 const leakHeight = 4
 
-// Hatches are the classes of what is drawn hatched where it is estimated.
+// Hatches are the classes that are drawn hatched if they are estimated.
 func (*agesView) Hatches() []string { return []string{"other", "leak"} }
 
 // ageColumn is what was born in a few steps, lowest bar first.
 type ageColumn struct {
 	X, Width float64
 	Bars     []ageBar
-	Cut      bool // it is higher than the picture
+	Cut      bool // whether it is higher than the picture
 	Title    string
 }
 
@@ -38,11 +38,11 @@ type ageBar struct {
 	Y, Height float64
 }
 
-// ageBins is how many columns the histogram has at most; each is of a whole number
-// of steps, else some would be higher for nothing.
+// ageBins is how many columns the histogram has at most. Each covers a whole number of steps; otherwise some would be higher without a
+// reason.
 const ageBins = 40
 
-// agesViewOf is nil where the snapshot does not tell births. The series is as in TextOptions.
+// agesViewOf is nil if the snapshot has no births. The series is as in TextOptions.
 func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesView {
 	unseen := diff.UnseenBirths(s, run)
 	a, ok := agesOf(s, unseen)
@@ -59,8 +59,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 	stretch := max((a.to-a.from+ageBins-1)/ageBins, 1)
 	bins := int((a.to - a.from + stretch - 1) / stretch)
 	leaking := leaks.rows(s)
-	// The classes of bars, lowest first: what leaks, which is even on the ground, then all else,
-	// each as seen and as estimated.
+	// The classes of bars, lowest first: leaks, which stand on the ground, then the rest; each as observed and as estimated.
 	classes := [...]string{"leak", "leak unseen", "other", "other unseen"}
 	held := make([][len(classes)]snapshot.Bytes, bins)
 	const estimated, other = 1, 2
@@ -83,7 +82,7 @@ func agesViewOf(s *snapshot.Snapshot, leaks leakSites, run *diff.Series) *agesVi
 			held[bin][class] += u.Within(a.from+bin*stretch, a.from+(bin+1)*stretch).Bytes
 		}
 	}
-	most, highest := snapshot.Bytes(1), snapshot.Bytes(0) // of all, and of what leaks
+	most, highest := snapshot.Bytes(1), snapshot.Bytes(0) // of everything, and of leaks
 	for _, h := range held {
 		most, highest = max(most, h[0]+h[1]+h[2]+h[3]), max(highest, h[0]+h[estimated])
 	}

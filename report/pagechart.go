@@ -8,11 +8,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// chartView is one device's growth, for the script that draws it and as a table
-// for who cannot see that.
+// chartView is one device's growth, for the script that draws it, and as a table for readers who cannot see that.
 type chartView struct {
 	About string
-	Ahead string // what a button says that shows a forecast which is far ahead; or ""
+	Ahead string // the text of a button that shows a forecast far ahead; or ""
 	Axis  string
 	Heads []string
 	Rows  []chartRow
@@ -23,7 +22,7 @@ type chartRow struct {
 	Cells []string
 }
 
-// chartData is what page.js draws: columns as long as X.
+// chartData is the input of page.js: columns as long as X.
 type chartData struct {
 	Axis  string     `json:"axis"`
 	X     []float64  `json:"x"`
@@ -31,10 +30,10 @@ type chartData struct {
 	Lines []lineData `json:"lines"`
 	Top   float64    `json:"top"`
 	Warm  float64    `json:"warm"` // x at which warm-up ends
-	// Moments of the axis: where epochs begin, and where the run did something else.
+	// Moments of the axis: where epochs begin, and where the run was in another phase.
 	Epochs []momentData `json:"epochs"`
 	Aside  []momentData `json:"aside"`
-	Ahead  *aheadData   `json:"ahead"` // null where memory does not run out
+	Ahead  *aheadData   `json:"ahead"` // null if memory does not run out
 }
 
 type momentData struct {
@@ -48,11 +47,11 @@ type aheadData struct {
 	X         float64 `json:"x"`
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
-	Reserved  float64 `json:"reserved"` // at the last x, as Allocated
+	Reserved  float64 `json:"reserved"` // at the last x, like Allocated
 	Allocated float64 `json:"allocated"`
 	Label     string  `json:"label"`
-	End       float64 `json:"end"`  // of the axis with the forecast on it
-	Near      bool    `json:"near"` // it is drawn unasked
+	End       float64 `json:"end"`  // of the axis if it shows the forecast
+	Near      bool    `json:"near"` // whether it is shown without a click
 }
 
 type bandData struct {
@@ -69,12 +68,11 @@ type lineData struct {
 	Y     []*float64 `json:"y"` // null where unknown
 }
 
-// pageMarks is how many marks of a chart a page holds, tableMarks how many its
-// table lists.
+// pageMarks is how many marks of a chart a page holds, and tableMarks how many its table lists.
 const pageMarks, tableMarks = 1000, 12
 
-// chartViews draws every device that is used, that of the first finding first, where other processes leak what leaks in them,
-// and the command's processes: both before the devices if the first sentence is about them.
+// chartViews draws each device in use, the first finding's device first. If other processes leak, it draws their leaks; and it draws
+// the command's processes. Both come before the devices if the first sentence is about them.
 func chartViews(r *diff.Result) (views []chartView, data []chartData) {
 	data = []chartData{}
 	if r.Series == nil {
@@ -129,7 +127,7 @@ func (c *chart) view() (v chartView, data chartData) {
 		name := strings.TrimSpace(b.name + " " + b.from)
 		data.Bands = append(data.Bands, bandData{name, b.notes[0], cssColour(b.colour), b.strong, b.y})
 		if b.colour == restColour {
-			data.Bands[i].Colour = "" // the page's own, which suits light and dark
+			data.Bands[i].Colour = "" // the page's own colour, which suits light and dark mode
 		}
 		v.Heads = append(v.Heads, name)
 	}
@@ -191,8 +189,7 @@ func moments(list []moment) []momentData {
 	return out
 }
 
-// evenly lists at most most of the indices below n, the first and the last among
-// them.
+// evenly lists at most most of the indices below n, evenly spaced, with the first and the last.
 func evenly(n, most int) []int {
 	if n <= most {
 		most = n

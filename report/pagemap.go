@@ -45,10 +45,10 @@ func (l leakSites) rows(s *snapshot.Snapshot) []bool {
 	return leaking
 }
 
-// deviceView is where a device's memory is.
+// deviceView shows where a device's memory is.
 type deviceView struct {
 	Title  string
-	Live   string // in place of the others, where the file tells no more
+	Live   string // in place of the others, if the file has live memory only
 	Meters []meterView
 	Parts  []partView
 	Free   string
@@ -62,7 +62,7 @@ type partView struct {
 	Start, Width       float64 // of 100
 }
 
-// deviceViews tell of the snapshot, beside an earlier one unless that is nil.
+// deviceViews describes the snapshot, compared with an earlier one unless that is nil.
 func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 	shapes := shapesOf(s)
 	var out []deviceView
@@ -120,13 +120,12 @@ func deviceViews(first, s *snapshot.Snapshot) []deviceView {
 	return out
 }
 
-// mapView is a device's reserved memory as cells, segment after segment, each
-// segment beginning a cell of its own.
+// mapView is a device's reserved memory as cells, one segment after the other. Each segment begins a new cell.
 type mapView struct {
 	Device        string
 	Width, Height int
 	Layers        []mapLayer
-	Scale         string // what a row stands for
+	Scale         string // what a row represents
 	Segments      string
 }
 
@@ -139,12 +138,12 @@ type mapLayer struct {
 const (
 	mapColumns = 80
 	mapCells   = 2400
-	// fewestCells is a map that shows anything.
+	// fewestCells is the size of the smallest map that is worth showing.
 	fewestCells = 20
 	cellSize    = 10
 )
 
-// what a cell or a block is; the order decides ties, worst first.
+// mapClasses are the classes of a cell or a block; on a tie the first one wins, worst first.
 var mapClasses = []struct{ class, name string }{
 	{"leak", "leaking"}, {"live", "live"}, {"pending", "freed, a stream still uses it"}, {"free", "cached, free for reuse"},
 }
@@ -173,7 +172,7 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 	if len(segments) == 0 {
 		return mapView{}, false
 	}
-	// Of more segments than cells, the largest are drawn.
+	// If there are more segments than cells, the largest are drawn.
 	left := 0
 	if len(segments) > mapCells/2 {
 		slices.SortStableFunc(segments, func(a, b *snapshot.Segment) int { return cmp.Compare(b.Size, a.Size) })
@@ -216,8 +215,8 @@ func mapViewOf(s *snapshot.Snapshot, device int, leaking []bool) (mapView, bool)
 	return v, true
 }
 
-// lies reports whether most blocks of a segment are within it. A recorder that knows nothing of
-// segments gathers all blocks of a device in one, wherever they are.
+// lies reports whether most blocks of a segment are within it. A recorder that does not know segments puts all blocks of a device into
+// one, wherever they are.
 func lies(s *snapshot.Snapshot, seg *snapshot.Segment) bool {
 	within := 0
 	for b := seg.FirstBlock; b < seg.FirstBlock+seg.NumBlocks; b++ {
@@ -228,8 +227,7 @@ func lies(s *snapshot.Snapshot, seg *snapshot.Segment) bool {
 	return 2*within > seg.NumBlocks
 }
 
-// cellBytes is the smallest power of two, from 512 bytes on, with which the
-// segments need mapCells cells at most.
+// cellBytes is the smallest power of two, from 512 bytes on, with which the segments need at most mapCells cells.
 func cellBytes(segments []*snapshot.Segment) snapshot.Bytes {
 	for cell := snapshot.Bytes(512); ; cell *= 2 {
 		n := snapshot.Bytes(0)
@@ -242,8 +240,7 @@ func cellBytes(segments []*snapshot.Segment) snapshot.Bytes {
 	}
 }
 
-// cellsOf tells of each cell of a segment what most of it is, and adds up all
-// bytes by class.
+// cellsOf returns for each cell of a segment the class of most of its bytes, and adds all bytes to the sums by class.
 func cellsOf(s *snapshot.Snapshot, seg *snapshot.Segment, cell snapshot.Bytes, leaking []bool, sums *[4]snapshot.Bytes) []int {
 	n := int((seg.Size + cell - 1) / cell)
 	shares := make([][4]snapshot.Bytes, n)

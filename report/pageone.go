@@ -42,7 +42,7 @@ func pageOfOne(s *snapshot.Snapshot, about About) *view {
 	return v
 }
 
-// moment says which moment is shown. That memory ran out is what the page is about.
+// moment says which moment is shown. If memory ran out, that becomes the page's title.
 func (v *view) moment(s *snapshot.Snapshot) {
 	what, of, lines := momentText(s, shapesOf(s))
 	if what == "" {
@@ -56,8 +56,8 @@ func (v *view) moment(s *snapshot.Snapshot) {
 	}
 }
 
-// judgeOne sets the title and the findings from the births of live blocks, and
-// returns the sites that do. The title of what cannot be judged is what it holds.
+// judgeOne sets the title and the findings from the births of live blocks, and returns the sites that leak. If the snapshot cannot be
+// judged, the title says what it holds.
 func (v *view) judgeOne(s *snapshot.Snapshot, held string, a *diff.Ages) leakSites {
 	leaks := make(leakSites)
 	number, windows := 0, 0

@@ -10,29 +10,29 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// The view of a page: strings as they are shown, in the order of the page.
+// view is the content of a page: strings as they are shown, in the order of the page.
 type view struct {
 	Policy string
 	Script template.JS
 	Style  template.CSS
 
-	One          bool   // it is of one snapshot
-	NoFindings   string // what is said where there are none
+	One          bool   // whether it is about one snapshot
+	NoFindings   string // the text if there are none
 	Sites        []siteView
 	SitesMore    string
 	Title, Name  string
 	State        string // "leak", "inconclusive" or "clean", for colour
 	Lead         string
-	Moment       []string // within the record that is shown, a sentence each
+	Moment       []string // the moment of the record that is shown, one sentence each
 	Facts        []fact
 	Findings     []findingView
-	MoreFindings string // that stand in the table below only
+	MoreFindings string // findings that are only in the table below
 	Charts       []chartView
 	ChartData    []chartData
 	Flame        template.HTML
 	FlameAbout   string
 	Devices      []deviceView
-	Reserves     []string // of memory that is reserved and grows alone
+	Reserves     []string // reserved memory that grows alone
 	Course       []string // how steady the devices are, and what their peaks depend on
 	Ages         *agesView
 	Maps         []mapView
@@ -51,17 +51,17 @@ type siteView struct{ Blocks, Bytes, Share, Where string }
 
 type fact struct{ Label, Text string }
 
-// piece is a part of a fact's text: code, or words.
+// piece is a part of a fact's text: code or words.
 type piece struct {
 	Text string
 	Code bool
 }
 
-// Pieces are the text, of which code stands between backticks.
+// Pieces splits the text; code is between backticks.
 func (f fact) Pieces() []piece {
 	parts := strings.Split(f.Text, "`")
 	if len(parts)%2 == 0 {
-		return []piece{{Text: f.Text}} // one of them is no quote
+		return []piece{{Text: f.Text}} // a single backtick is no quote
 	}
 	var out []piece
 	for i, part := range parts {
@@ -75,18 +75,18 @@ func (f fact) Pieces() []piece {
 type findingView struct {
 	Verdict, Badge   string
 	Place, Function  string
-	Held             string // of one snapshot, in place of the growth
+	Held             string // for one snapshot, in place of the growth
 	Rate, BlocksRate string
 	Growth, Exact    string
 	Fate             string
-	Remedy           []fact // who holds it, why, and what to do
+	Remedy           []fact // who holds it, why, and how to fix it
 	Stack            []frameView
-	Whole            []frameView // the stack with all its frames; nil where Stack has them
-	Label            string      // names what has no Place
+	Whole            []frameView // the stack with all its frames; nil if Stack has them
+	Label            string      // a name if there is no Place
 	Mark             string      // beside the guilty line
-	Together         []elseView  // all its stacks, where there are several
+	Together         []elseView  // all its stacks, if there are several
 	TogetherMore     string
-	Common           string // what makes them one leak
+	Common           string // why they are one leak
 	Facts            []fact
 }
 
@@ -157,7 +157,7 @@ func pageView(r *diff.Result, about About) *view {
 	return v
 }
 
-// again says what was run, and how to get the page again.
+// again says what was run, and how to reproduce the page.
 func (v *view) again(s *snapshot.Snapshot, about About) {
 	for _, c := range about.Commands {
 		v.Commands = append(v.Commands, Printable(c))
@@ -247,7 +247,7 @@ func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
 	return v
 }
 
-// processView is the growth of the process that no stack explains, shown as a finding.
+// processView is growth of the process that no stack explains, as a finding.
 func processView(e *diff.Reserve) findingView {
 	v := findingView{
 		Verdict: string(diff.Inconclusive), Badge: "line unknown", Label: "the process (" + deviceName(e.Device) + ")",
@@ -266,7 +266,7 @@ func processView(e *diff.Reserve) findingView {
 
 func badge(f *diff.Finding) string { return string(f.Verdict) + ", " + string(f.Evidence) }
 
-// stack sets the calls that matter, and all of them where those are more.
+// stack sets the calls that matter, and all calls if those are more.
 func (v *findingView) stack(f *diff.Finding) {
 	frames := f.Rows[0].Frames
 	v.Stack = stackView(frames, f.Headline, false)
@@ -275,7 +275,7 @@ func (v *findingView) stack(f *diff.Finding) {
 	}
 }
 
-// divide puts first what a reader is to do, and the evidence after the stack.
+// divide puts first what to do, and the evidence after the stack.
 func (v *findingView) divide(facts []fact) {
 	v.Remedy, v.Facts = nil, nil
 	for _, f := range plainFacts(facts) {
@@ -300,7 +300,7 @@ func stackView(frames []snapshot.Frame, headline int, all bool) []frameView {
 	return out
 }
 
-// plainFacts are facts without the spaces that glue them.
+// plainFacts replaces the no-break spaces in facts.
 func plainFacts(facts []fact) []fact {
 	for i := range facts {
 		facts[i].Text = strings.ReplaceAll(facts[i].Text, noBreak, " ")
@@ -374,8 +374,8 @@ func rankViewOf(rank RankResult) rankView {
 	return v
 }
 
-// missing says what the files do not tell: the notes, what s lacks, and the least
-// leak that could be shown, unless that is "". Growth is by the unit; "" where none is known.
+// missing says what the files lack: the notes, what is missing in s, and the smallest leak that could be shown, unless that is "". unit
+// is the unit of growth; "" if unknown.
 func missing(s *snapshot.Snapshot, unit diff.Unit, notes []string, least string) []string {
 	var out []string
 	for _, n := range notes {
@@ -437,7 +437,7 @@ func hasBirth(b *snapshot.Blocks, row int) bool {
 	return b.BirthStep != nil && b.BirthStep[row] != snapshot.NoStep || b.BirthTime != nil && b.BirthTime[row] > 0 || b.BirthEvent != nil && b.BirthEvent[row] > 0
 }
 
-// originOf is what was run, as far as it is known.
+// originOf is what was run, as far as known.
 func originOf(s *snapshot.Snapshot, info snapshot.Info) []fact {
 	var out []fact
 	add := func(label, text string) {

@@ -25,10 +25,10 @@ type PlotFormat string
 const (
 	PNG PlotFormat = "png"
 	SVG PlotFormat = "svg"
-	PDF PlotFormat = "pdf" // in one font; letters outside of Windows-1252 become dots
+	PDF PlotFormat = "pdf" // in one font; letters outside Windows-1252 become dots
 )
 
-// known fails for a format that no picture has.
+// known returns an error for an unknown format.
 func (f PlotFormat) known() error {
 	switch f {
 	case PNG, SVG, PDF:
@@ -37,10 +37,10 @@ func (f PlotFormat) known() error {
 	return fmt.Errorf("plot format %q is unknown; use png, svg or pdf", f)
 }
 
-// dpi is that of a PNG: two pixels a point, sharp on today's screens.
+// dpi is the resolution of a PNG: two pixels per point, sharp on current screens.
 const dpi = 144
 
-// picture writes what paint draws on a page of the size, in points.
+// picture writes what paint draws on a page of this size, in points.
 func picture(w io.Writer, format PlotFormat, width, height vg.Length, paint func(draw.Canvas)) error {
 	if err := format.known(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func picture(w io.Writer, format PlotFormat, width, height vg.Length, paint func
 	return err
 }
 
-// svgCanvas remembers how wide each text is.
+// svgCanvas records the width of each text.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	wide []vg.Length
@@ -85,7 +85,7 @@ func (c *svgCanvas) FillString(face font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(face, at, text)
 }
 
-// widths gives each text its width: where the fonts are missing, a wider one would run into the next text or out of the
+// widths gives each text its width. Otherwise, if the fonts are missing, a wider one would run into the next text or out of the
 // picture.
 func (c *svgCanvas) widths(text []byte) []byte {
 	begin := []byte("<text ")
@@ -99,12 +99,11 @@ func (c *svgCanvas) widths(text []byte) []byte {
 	return out
 }
 
-// pdfCanvas works around vgpdf.
+// pdfCanvas works around limits of vgpdf.
 type pdfCanvas struct{ *vgpdf.Canvas }
 
-// FillString writes all text in one font, since vgpdf files every font of a
-// document under one name; and in Windows-1252, since it hands UTF-8 to a font of
-// that encoding.
+// FillString writes all text in one font, since vgpdf stores every font of a document under one name. It encodes text as Windows-1252,
+// since vgpdf passes UTF-8 to a font of that encoding.
 func (c pdfCanvas) FillString(face font.Face, at vg.Point, text string) {
 	if face.Font.Weight != xfont.WeightNormal {
 		face.Font.Weight = xfont.WeightNormal
@@ -113,8 +112,7 @@ func (c pdfCanvas) FillString(face font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(face, at, windows1252(text))
 }
 
-// SetColor hands on a colour that is not multiplied with its alpha, as a PDF wants
-// it and vgpdf takes it to be.
+// SetColor passes on a colour that is not multiplied with its alpha: PDF needs that, and vgpdf expects it.
 func (c pdfCanvas) SetColor(clr color.Color) {
 	if clr == nil {
 		clr = color.Black
@@ -125,12 +123,12 @@ func (c pdfCanvas) SetColor(clr color.Color) {
 // straight is a colour whose RGBA is not multiplied with its alpha.
 type straight color.NRGBA
 
-// RGBA implements color.Color, but for the multiplication.
+// RGBA implements color.Color, except for the multiplication.
 func (s straight) RGBA() (r, g, b, a uint32) {
 	return uint32(s.R) * 0x101, uint32(s.G) * 0x101, uint32(s.B) * 0x101, uint32(s.A) * 0x101
 }
 
-// windows1252 encodes text for a PDF; what the encoding lacks becomes a dot.
+// windows1252 encodes text for a PDF; characters that the encoding lacks become dots.
 func windows1252(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -146,12 +144,10 @@ func windows1252(text string) string {
 	return b.String()
 }
 
-// windowsOnly are the characters 0x80 to 0x9f, control characters standing for
-// those that are not assigned.
+// windowsOnly are the characters 0x80 to 0x9f, with control characters for those that are not assigned.
 const windowsOnly = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
-// pdfDate is where a PDF says when it was made. A picture of the same run is to
-// have the same bytes.
+// pdfDate matches the creation time of a PDF. Pictures of the same run must have the same bytes.
 var pdfDate = regexp.MustCompile(`Date \(D:\d{14}`)
 
 func written(canvas io.WriterTo) ([]byte, error) {

@@ -12,10 +12,10 @@ import (
 // where is the place of one row of a table.
 type where struct {
 	frames   []snapshot.Frame // innermost first; nil for a site without stack
-	headline int              // index into frames; -1 where none is the user's
-	label    string           // of a site without stack
-	device   string           // "" where all rows are of one
-	bare     bool             // calls are shown without the folders of their files
+	headline int              // index into frames; -1 if none is the user's
+	label    string           // label of a site without stack
+	device   string           // "" if all rows are on one device
+	bare     bool             // whether calls are shown without the folders of their files
 }
 
 // whereOf is the place of a site by itself.
@@ -23,8 +23,8 @@ func whereOf(frames []snapshot.Frame, label string) where {
 	return where{frames: frames, headline: frame.Headline(frames), label: label}
 }
 
-// text is the place with " in FUNCTION" behind a file, and with the library's operation
-// where the user's line may call several: file and line are glued.
+// text is the place, with " in FUNCTION" after a file, and with the library's operation if the user's line may call several. File and
+// line are glued.
 func (w where) text() string {
 	if len(w.frames) == 0 {
 		return brief(w.label)
@@ -41,8 +41,8 @@ func (w where) operation() string {
 	return ""
 }
 
-// heads are the frames by which findings name their sites, so that one site has one place on a
-// page: a finding may be named by a call that all its stacks share.
+// heads are the frames by which findings name their sites, so that a site has the same place everywhere on a page. A finding may be
+// named by a call that all its stacks share.
 type heads map[string]snapshot.Frame
 
 func headsOf(findings []diff.Finding) heads {
@@ -59,7 +59,7 @@ func headsOf(findings []diff.Finding) heads {
 	return h
 }
 
-// of is the index of the frame that names a site; -1 where none is the user's.
+// of is the index of the frame that names a site; -1 if none is the user's.
 func (h heads) of(d snapshot.Device, hash snapshot.Hash, frames []snapshot.Frame) int {
 	if head, ok := h[siteName(d, hash)]; ok {
 		if i := slices.Index(frames, head); i >= 0 {
@@ -74,19 +74,18 @@ func (h heads) where(d snapshot.Device, hash snapshot.Hash, frames []snapshot.Fr
 	return where{frames: frames, headline: h.of(d, hash, frames), label: label}
 }
 
-// siteName tells the sites of all devices apart.
+// siteName identifies a site among those of all devices.
 func siteName(d snapshot.Device, hash snapshot.Hash) string {
 	return deviceName(d) + " " + hashText(hash)
 }
 
-// whereFound is the place that a finding is named by.
+// whereFound is the place that names a finding.
 func whereFound(f *diff.Finding) where {
 	return where{frames: f.Rows[0].Frames, headline: f.Headline, label: f.Rows[0].Label}
 }
 
-// placesApart are the rows' texts. Rows that would
-// have the same text are distinguished by the nearest outer call of the user's that
-// differs, else by the operation below, else by any other call.
+// placesApart are the texts of rows. Rows with the same text are distinguished by the nearest outer call of the user that differs, else
+// by the operation below, else by any other call.
 func placesApart(rows []where) []string {
 	texts := make([]string, len(rows))
 	groups := make(map[string][]int)
@@ -109,7 +108,7 @@ func waysOut(from string) []way {
 	return []way{{from, userCallers}, {" → ", callees}, {from, callers}}
 }
 
-// shortPlace is place without the folders.
+// shortPlace is place without folders.
 func shortPlace(row *diff.Row, headline int) string {
 	return placeOf(withoutFolders(row.Frames), row.Label, headline)
 }
@@ -124,14 +123,13 @@ func withoutFolders(frames []snapshot.Frame) []snapshot.Frame {
 	return bare
 }
 
-// callsApart are, of rows with equal short names, the calls that tell them apart, as
-// placesApart chooses them: "→ empty" where it is the operation below, "← train.py:7"; ""
-// for a name that no other row has.
+// callsApart returns, for rows with equal short names, the calls that distinguish them, chosen as in placesApart: "→ empty" for an
+// operation below, "← train.py:7" for a caller; "" for a unique name.
 func callsApart(names []string, rows []*diff.Row) []string {
 	wheres := make([]where, len(rows))
 	groups := make(map[string][]int)
 	for i, row := range rows {
-		wheres[i] = whereOf(row.Frames, row.Label) // a folder tells what is a library's
+		wheres[i] = whereOf(row.Frames, row.Label) // the folder shows what is a library's
 		wheres[i].bare = true
 		groups[names[i]] = append(groups[names[i]], i)
 	}
@@ -159,17 +157,16 @@ func callsApart(names []string, rows []*diff.Row) []string {
 	return texts
 }
 
-// way is a walk from a stack's place, and how its calls are written.
+// way is a walk from a stack's place, and the arrow before its calls.
 type way struct {
 	arrow string
 	calls func(where) []string // nearest first
 }
 
-// tellApart adds to the texts of a group the calls that differ in it, by the
-// first of the ways that finds any.
+// tellApart appends to the texts of a group the calls that differ, by the first of the ways that finds any.
 func tellApart(rows []where, texts []string, group []int, ways []way) {
 	if len(ways) == 0 {
-		return // they differ in nothing that can be said
+		return // no difference can be shown
 	}
 	w := ways[0]
 	calls := make(map[int][]string, len(group))
@@ -208,7 +205,7 @@ func tellApart(rows []where, texts []string, group []int, ways []way) {
 // origin is the frame that names a stack's place.
 func (w where) origin() int { return frame.Origin(w.frames, w.headline) }
 
-// shown is a frame as calls are written.
+// shown is a frame as it is written in calls.
 func (w where) shown(f snapshot.Frame) snapshot.Frame {
 	if w.bare {
 		return withoutFolders([]snapshot.Frame{f})[0]
@@ -226,7 +223,7 @@ func userCallers(w where) []string {
 		case f.Line > 0:
 			calls = append(calls, spot(w.shown(f)))
 		default:
-			calls = append(calls, shortFunction(f)) // all are of one binary
+			calls = append(calls, shortFunction(f)) // all are in one binary
 		}
 	}
 	return calls

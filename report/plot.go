@@ -20,26 +20,26 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// PlotOptions say what a plot shows and how large it is.
+// PlotOptions configure what a plot shows and its size.
 type PlotOptions struct {
-	Title         string // "": the verdict, as Headline has it
-	Device        string // "cuda:0"; "": that of the first finding, else the first
+	Title         string // "": the verdict, from Headline
+	Device        string // "cuda:0"; "": the device of the first finding, else the first device
 	Width, Height int    // of a PNG in pixels; an SVG or PDF has half as many points. 0: 1600 × 900
 	Stack         Stacking
 }
 
-// Stacking says into what the allocated bytes of a plot are divided.
+// Stacking says how the allocated bytes of a plot are divided.
 type Stacking string
 
 // The stackings.
 const (
-	StackLeaks  Stacking = "leaks"  // the sites that leak or may, and all else; of other processes that grow, roles; also ""
+	StackLeaks  Stacking = "leaks"  // leaks and possible leaks, and the rest; the roles of other processes if those grow; also ""
 	StackSites  Stacking = "sites"  // the largest sites
-	StackOwners Stacking = "owners" // what holds a reference at the end: user, tape, grad, optim …
+	StackOwners Stacking = "owners" // owners of a reference at the end: user, tape, grad, optim …
 	StackRoles  Stacking = "roles"  // the command's processes, by what they do
 )
 
-// size is that of the page in points.
+// size is the size of the page in points.
 func (o PlotOptions) size() (width, height vg.Length) {
 	width, height = 800, 450
 	if o.Width > 0 {
@@ -51,14 +51,11 @@ func (o PlotOptions) size() (width, height vg.Length) {
 	return width, height
 }
 
-// Plot draws a run's memory over its steps: the allocated bytes, with every
-// leaking site stacked in its own colour and named at its end, below the reserved
-// bytes, the driver's own figure and, where it is near, the device's limit. Sites
-// that are inconclusive are drawn as leaks are, and said to be so. A leak's slope
-// is drawn with its 95 % interval, and onward to where memory runs out if that is
-// near; warm-up is shaded, and epochs and other phases are marked. If other processes
-// grow and the recorded one does not, it draws all processes by role over time. It fails
-// where there is nothing to draw, the device is unknown, or the format is.
+// Plot draws a run's memory over its steps: the allocated bytes, with each leaking site stacked in its own colour and named at its end,
+// below the reserved bytes, the driver's own figure and, if it is near, the device's limit. Possible leaks are drawn like leaks, and
+// labelled as inconclusive. A leak's slope has its 95 % interval, and is extended to where memory runs out if that is near. Warm-up is
+// shaded, and epochs and other phases are marked. If other processes grow and the recorded one does not, it draws all processes by role
+// over time. It returns an error if there is nothing to draw, or if the device or the format is unknown.
 func Plot(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	if err := format.known(); err != nil {
 		return err
@@ -204,8 +201,7 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 			canvas.FillPolygon(fill, append(slices.Clone(edges[i]), under...))
 		}
 	}
-	// Above the fills, so that a height can be read in a band too, but not through
-	// the names at the top.
+	// Grid lines are drawn above the fills, so that a height can be read in a band, too, but not through the names at the top.
 	highest := canvas.Max.Y
 	if c.warm > c.x[0] || len(c.epochs) > 0 {
 		highest -= smallSize
@@ -233,10 +229,9 @@ func (c *chart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	c.asides(canvas, toX)
 }
 
-// meterLines draws what is measured apart from the stack.
+// meterLines draws what is measured separately from the stack.
 func (c *chart) meterLines(canvas draw.Canvas, line func([]float64) []vg.Point, toY func(float64) vg.Length) {
-	// Straight from mark to mark, as the bands are: nobody knows in which step
-	// between two marks a segment came.
+	// Straight from mark to mark, like the bands: the step between two marks at which a segment was added is unknown.
 	canvas.StrokeLines(draw.LineStyle{Color: reserveLine, Width: 1.5}, line(c.reserved))
 	var known []vg.Point
 	for i, point := range line(c.driver) {
@@ -259,8 +254,8 @@ type endLabel struct {
 	y      vg.Length // of its middle, once placed
 }
 
-// maxLabel is how many characters of a word stand beside the plot, labelWidth how
-// wide a line of words is there; the title has all of them.
+// maxLabel is how many characters of a word are shown beside the plot, and labelWidth the width of a line there, in points; the title
+// has them in full.
 const maxLabel, labelWidth = 34, 150
 
 func (c *chart) labels() []endLabel {
@@ -299,8 +294,7 @@ func (c *chart) labels() []endLabel {
 	return out
 }
 
-// darker makes a fill's colour readable as text on white: of a contrast of 4.5 to
-// 1 at least, as WCAG reckons it.
+// darker darkens a fill's colour until it is readable as text on white, with a contrast of at least 4.5 to 1 as WCAG defines it.
 func darker(c color.NRGBA) color.NRGBA {
 	dark := c
 	for share := 15; share > 0; share-- { // of 20
@@ -313,7 +307,7 @@ func darker(c color.NRGBA) color.NRGBA {
 	return dark
 }
 
-// luminance is that of WCAG, from 0 to 1.
+// luminance is the relative luminance of WCAG, from 0 to 1.
 func luminance(c color.NRGBA) float64 {
 	linear := func(v uint8) float64 {
 		if s := float64(v) / 255; s > 0.03928 {
@@ -338,8 +332,7 @@ func (l endLabel) width() vg.Length {
 	return w
 }
 
-// drawLabels puts each label beside the end of what it names, apart from its
-// neighbours, with a leader to the spot.
+// drawLabels puts each label beside the end of its curve, apart from its neighbours, with a line to the curve.
 func drawLabels(page, data draw.Canvas, labels []endLabel, end vg.Length, toY func(float64) vg.Length) {
 	slices.SortStableFunc(labels, func(a, b endLabel) int { return cmp.Compare(a.at, b.at) })
 	low := data.Min.Y - smallSize
@@ -348,7 +341,7 @@ func drawLabels(page, data draw.Canvas, labels []endLabel, end vg.Length, toY fu
 		l.y = max(toY(l.at), low+l.height()/2)
 		low = l.y + l.height()/2 + 2
 	}
-	// What was pushed above the top comes down again, and pushes what is below.
+	// Labels pushed above the top come down again, and push those below.
 	high := data.Max.Y + smallSize
 	for i := len(labels) - 1; i >= 0; i-- {
 		l := &labels[i]
@@ -359,7 +352,7 @@ func drawLabels(page, data draw.Canvas, labels []endLabel, end vg.Length, toY fu
 		x := data.Max.X + labelGap
 		leader := draw.LineStyle{Color: l.colour, Width: 0.75}
 		if end < data.Max.X {
-			leader = draw.LineStyle{Color: gridColour, Width: 0.75} // across a forecast, of which it is no part
+			leader = draw.LineStyle{Color: gridColour, Width: 0.75} // a forecast lies between the curve and the label
 		}
 		page.StrokeLines(leader, []vg.Point{{X: end + 1, Y: toY(l.at)}, {X: x + labelLeader - 5, Y: l.y}})
 		y := l.y + l.height()/2
@@ -370,8 +363,7 @@ func drawLabels(page, data draw.Canvas, labels []endLabel, end vg.Length, toY fu
 	}
 }
 
-// foldedTo breaks s at spaces so that each line fits the width; a word that is
-// wider stands alone.
+// foldedTo breaks s at spaces so that each line fits the width; a word that is wider gets its own line.
 func foldedTo(style draw.TextStyle, s string, width vg.Length) []string {
 	var lines []string
 	line := ""

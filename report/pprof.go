@@ -10,14 +10,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Pprof writes p as a gzipped profile.proto for go tool pprof and its kin. The
-// sample types are blocks/count and bytes/bytes, the default being bytes, and bytes alone
-// where nobody counted blocks; those of
-// a growth are growth_blocks and growth_bytes, and may be negative; those of rates
-// end in _per_1000_steps. Labels carry
-// the device, the stack hash, and the verdict where there is one, so that
-// -tagfocus=leak leaves what leaks. Names are escaped, since pprof prints them as
-// they are.
+// Pprof writes p as a gzipped profile.proto for go tool pprof and similar tools. The sample types are blocks/count and bytes/bytes, by
+// default bytes; only bytes if blocks were not counted. For growth they are growth_blocks and growth_bytes, and may be negative; for
+// rates they end in _per_1000_steps. Labels have the device, the stack hash, and the verdict if there is one, so that -tagfocus=leak
+// selects leaks. Names are escaped, since pprof prints them as they are.
 func Pprof(w io.Writer, p *Profile) error {
 	prefix, what := "", "memdiag: "+p.Title
 	if p.Growth {
@@ -30,8 +26,7 @@ func Pprof(w io.Writer, p *Profile) error {
 	b := pprofBuilder{
 		functions: make(map[[2]string]*profile.Function),
 		locations: make(map[pprofPlace]*profile.Location),
-		// pprof calls a profile without mapping "unknown", and cannot merge one
-		// without period type.
+		// pprof calls a profile without mapping "unknown", and cannot merge one without period type.
 		out: &profile.Profile{
 			SampleType:        []*profile.ValueType{{Type: prefix + "bytes" + suffix, Unit: "bytes"}},
 			DefaultSampleType: prefix + "bytes" + suffix,
@@ -65,7 +60,7 @@ func Pprof(w io.Writer, p *Profile) error {
 	return b.out.Write(w)
 }
 
-// remarks tell what a profile has no place for, as comments that package pprofio reads.
+// remarks are comments for what a profile has no fields for. Package pprofio reads them.
 func remarks(s *snapshot.Snapshot) []string {
 	var out []string
 	remark := func(format string, args ...any) {
@@ -114,7 +109,7 @@ func (b *pprofBuilder) add(s *Sample, values []int64) {
 	for _, f := range s.Frames {
 		name := function(f)
 		if f.Function == "" {
-			name = frameLabel(f) // else all that tracemalloc knows would be one function
+			name = frameLabel(f) // otherwise everything from tracemalloc would be one function
 		}
 		sample.Location = append(sample.Location, b.location(pprofPlace{name, Printable(f.File), max(int64(f.Line), 0)}))
 	}
@@ -131,7 +126,7 @@ func (b *pprofBuilder) location(at pprofPlace) *profile.Location {
 	name := [2]string{at.function, at.file}
 	f := b.functions[name]
 	if f == nil {
-		// With an equal SystemName pprof would take <module> for arguments of a template, and drop it.
+		// With an equal SystemName, pprof would take <module> for arguments of a template, and drop it.
 		f = &profile.Function{ID: uint64(len(b.out.Function) + 1), Name: at.function, Filename: at.file}
 		b.functions[name] = f
 		b.out.Function = append(b.out.Function, f)
@@ -142,8 +137,7 @@ func (b *pprofBuilder) location(at pprofPlace) *profile.Location {
 	return l
 }
 
-// Largest is the profile of the n samples that hold, or changed, most, in their
-// order, and how many are left out.
+// Largest is a profile of the n samples that hold, or changed, most, in their order; left is how many are left out.
 func (p *Profile) Largest(n int) (largest *Profile, left int) {
 	if len(p.Samples) <= n {
 		return p, 0

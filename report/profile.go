@@ -10,22 +10,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Profile is memory by stack: what one snapshot holds, or what changed between
-// two. Flame, Folded and Pprof draw it.
+// Profile is memory by stack: what one snapshot holds, or what changed between two. Flame, Folded and Pprof draw it.
 type Profile struct {
 	Growth bool // samples are changes, and may be negative
-	// PerUnit is "step", "second" or "snapshot" in a profile of rates. Its tallies are for a
-	// thousand of them, so that slow rates are whole numbers too.
+	// PerUnit is "step", "second" or "snapshot" in a profile of rates. Its tallies are per thousand units, so that slow rates are whole
+	// numbers, too.
 	PerUnit string
 	Title   string // one line, escaped
 	Samples []Sample
-	// Taken is the later snapshot's mark; Since the earlier one's, for a growth.
+	// Taken is the later snapshot's mark; Since is the earlier one's, for growth.
 	Taken, Since snapshot.Mark
-	Inverted     bool               // stacks are drawn from the allocating call outwards
-	Uncounted    bool               // the profiler told bytes alone: counts of blocks mean nothing
-	Snapshot     *snapshot.Snapshot // that it is of; nil for a growth
+	Inverted     bool               // whether stacks are drawn from the allocating call outwards
+	Uncounted    bool               // the profiler gave bytes only: counts of blocks mean nothing
+	Snapshot     *snapshot.Snapshot // the snapshot that is shown; nil for growth
 
-	heads heads // by which findings name the samples; nil where nobody judged them
+	heads heads // the frames by which findings name the samples; nil without a judgement
 }
 
 // Sample is one site of a Profile.
@@ -34,14 +33,14 @@ type Sample struct {
 	Hash          snapshot.Hash
 	Frames        []snapshot.Frame // innermost first; nil for a site without stack
 	Label         string           // names a site without stack
-	Verdict       diff.Verdict     // "" where nobody judged it
+	Verdict       diff.Verdict     // "" if not judged
 	Before, After diff.Tally       // Before is zero in a snapshot's profile
-	Noise         bool             // of a rate: its 95 % interval includes zero
+	Noise         bool             // for a rate: whether its 95 % interval includes zero
 
-	head *snapshot.Frame // that named it before calls were left out; nil where none were
+	head *snapshot.Frame // the frame that named it before calls were left out; nil if none were
 }
 
-// Value is what the sample stands for: what the site holds, or its growth.
+// Value is what the site holds, or its growth.
 func (s *Sample) Value() diff.Tally {
 	return diff.Tally{
 		Blocks: s.After.Blocks - s.Before.Blocks, Bytes: s.After.Bytes - s.Before.Bytes,
@@ -49,9 +48,8 @@ func (s *Sample) Value() diff.Tally {
 	}
 }
 
-// GrowthProfile holds every site that changed between the result's snapshots, in
-// the order of its rows: its values sum to r.Growth. Those of other processes that leak
-// follow, with the role as their outermost frame.
+// GrowthProfile has every site that changed between the result's snapshots, in the order of its rows; its values sum to r.Growth.
+// Leaking sites of other processes follow, with the role as their outermost frame.
 func GrowthProfile(r *diff.Result) *Profile {
 	p := siteGrowth(r)
 	for _, c := range r.Children {
@@ -60,7 +58,7 @@ func GrowthProfile(r *diff.Result) *Profile {
 	return p
 }
 
-// inProcess are samples with another process's role as their outermost frame.
+// inProcess adds another process's role to samples as their outermost frame.
 func inProcess(c *diff.Child, samples []Sample) []Sample {
 	for i := range samples {
 		s := &samples[i]
@@ -90,12 +88,11 @@ func siteGrowth(r *diff.Result) *Profile {
 	return p
 }
 
-// rateScale is for how many steps the tallies of a profile of rates are.
+// rateScale is the number of steps that the tallies of a profile of rates cover.
 const rateScale = 1000
 
-// RateProfile holds the rate of every site that changed, for 1,000 steps, or seconds, or
-// snapshots where neither are known. Before is what sites give back, After what
-// they gather.
+// RateProfile has the rate of every site that changed, per 1,000 steps, or seconds, or snapshots if neither is known. Before is how
+// much a site shrinks, After how much it grows.
 func RateProfile(r *diff.Result) *Profile {
 	if r.Leaks() > 0 || len(r.Children) == 0 {
 		return siteRates(r)
@@ -171,7 +168,7 @@ func LiveProfile(s *snapshot.Snapshot) *Profile {
 	return p
 }
 
-// snapshotName is what the report calls a single snapshot.
+// snapshotName is the name of a single snapshot in a report.
 func snapshotName(s *snapshot.Snapshot) string {
 	if s.Mark.Step == snapshot.NoStep {
 		return "the snapshot"

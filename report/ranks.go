@@ -10,7 +10,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ranks says which leaks are on which ranks.
+// ranks lists which leaks are on which ranks.
 func (p *page) ranks(r *diff.Result) {
 	a := r.Across
 	if a == nil {
@@ -64,7 +64,7 @@ func Ranks(ranks []int) string {
 		for last+1 < len(ranks) && ranks[last+1] == ranks[last]+1 {
 			last++
 		}
-		if last < told+2 { // two are named as shortly by themselves
+		if last < told+2 { // a range of two is no shorter
 			last = told
 			parts = append(parts, strconv.Itoa(ranks[told]))
 		} else {

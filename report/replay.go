@@ -10,11 +10,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Replay is what the allocator of one device did under several settings.
+// Replay is the behavior of one device's allocator under several settings.
 type Replay struct {
 	Snapshot *snapshot.Snapshot
 	Player   *replay.Player
-	Known    bool // the snapshot tells its settings
+	Known    bool // whether the snapshot has its settings
 	Recorded replay.Settings
 	Fidelity replay.Fidelity
 	Results  []replay.Result // in any order
@@ -27,7 +27,7 @@ func (r *Replay) best() []replay.Result {
 	return out
 }
 
-// settingsName is how a row of the table is called.
+// settingsName is the name of a row of the table.
 func settingsName(text string) string { return cmp.Or(brief(text), "PyTorch's defaults") }
 
 // Text writes a replay for a terminal, best settings first.
@@ -76,7 +76,7 @@ func (r *Replay) Text(w io.Writer, o TextOptions) error {
 	return p.writeTo(w)
 }
 
-// sentence is the answer.
+// sentence is the result in one sentence.
 func (r *Replay) sentence(best []replay.Result) string {
 	now := best[slices.IndexFunc(best, func(b replay.Result) bool { return b.Recorded })]
 	first := best[0]
@@ -105,7 +105,7 @@ func (p *page) fidelity(r *Replay) {
 	}
 }
 
-// traps are those of all settings, each once.
+// traps are the known problems of all settings, each once.
 func (r *Replay) traps() []string {
 	out := []string{}
 	for _, b := range r.Results {
@@ -139,7 +139,7 @@ type replayedJSON struct {
 	Calls    int64  `json:"driver_calls"`
 	Retries  int64  `json:"retries"`
 	Failed   int64  `json:"failed"`
-	// Unmet are bounds of the settings that nothing in the record met.
+	// Unmet are bounds of the settings that nothing in the record reached.
 	Unmet []string `json:"not_met"`
 }
 

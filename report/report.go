@@ -1,7 +1,5 @@
-// Package report renders comparisons and snapshots. It is pure: every function
-// takes what it shows and a writer, reads no file and no clock, and writes the
-// same bytes for the same input. Names that come from a snapshot file never reach
-// the output unescaped.
+// Package report renders comparisons and snapshots. It is pure: every function gets its data and a writer, reads no file and no clock,
+// and writes the same bytes for the same input. Names from a snapshot file are always escaped.
 package report
 
 import (
@@ -14,19 +12,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// TextOptions say how a text is laid out.
+// TextOptions configure a text report.
 type TextOptions struct {
 	Width int  // columns to fold at; 0: do not fold
 	Color bool // ANSI colours; they never carry a meaning alone
 	All   bool // every finding in full and every site that changed
 	Top   int  // rows of a table, and leaks shown in full; 0: 10
-	// Run is the series of the run that a snapshot is of, up to it, which bounds births that
-	// nobody saw; nil where it is not known.
+	// Run is the series of the snapshot's run, up to the snapshot. It bounds births that were not observed; nil if unknown.
 	Run *diff.Series
-	// By is what Show adds live memory up by; "" is BySite. Since is an earlier snapshot for the other groupings; nil for none.
+	// By is the grouping in which Show sums live memory; "" is BySite. Since is an earlier snapshot, for other groupings; nil for none.
 	By    Grouping
 	Since *snapshot.Snapshot
-	// Source is a file whose lines Show adds live memory up by, in place of call sites; nil for none.
+	// Source is a file; Show then sums live memory by its lines instead of by call site. It is nil for none.
 	Source *Source
 }
 
@@ -42,11 +39,11 @@ func (o TextOptions) top(n int) int {
 	return limit
 }
 
-// Headline is the report's first sentence: how many leaks and where the largest
-// allocates, or that there is none, or no verdict. Its names are escaped; it has no full stop.
+// Headline is the report's first sentence: how many leaks there are and where the largest allocates, or that there is none or no
+// verdict. Names in it are escaped; it has no full stop.
 func Headline(r *diff.Result) string { return strings.ReplaceAll(sentence(r), noBreak, " ") }
 
-// sentence is Headline with its place glued. Where nothing was found it begins with what may hide a leak, as a gate does.
+// sentence is Headline with its place glued. If nothing was found, it begins with what may hide a leak, like a gate's sentence.
 func sentence(r *diff.Result) string {
 	text := found(r)
 	if !strings.HasPrefix(text, nothingFound) {
@@ -60,7 +57,7 @@ func sentence(r *diff.Result) string {
 
 const nothingFound = "no leak found"
 
-// found is what was found: of the process whose leaks end the run first.
+// found says what was found: in the process whose leaks end the run first.
 func found(r *diff.Result) string {
 	if drained := r.Drained(); len(drained) > 0 {
 		return leaksOfOne(drained[0]) + alsoIn(r, drained[1:])
@@ -85,7 +82,7 @@ func found(r *diff.Result) string {
 	if others := r.Unaccounted(); len(others) > 0 {
 		return "no verdict: " + brief(others[0].Clause()) + "; " + live
 	}
-	maybe := slices.DeleteFunc(withVerdict(r, diff.Inconclusive), func(f *diff.Finding) bool { return f.Bound != nil }) // which is declared
+	maybe := slices.DeleteFunc(withVerdict(r, diff.Inconclusive), func(f *diff.Finding) bool { return f.Bound != nil }) // growth up to a declared bound
 	if len(maybe) > 0 {
 		which := "possible leak: "
 		if n := len(maybe); n > 1 {
@@ -112,7 +109,7 @@ func leaksOfOne(r *diff.Result) string {
 	return fmt.Sprintf("%d leaks%s; the largest: %s", leaks, all, clauseOf(first))
 }
 
-// alsoIn names the other processes that leak beside the one that a sentence is of; "" for none.
+// alsoIn names the other processes that leak; "" for none.
 func alsoIn(r *diff.Result, others []*diff.Result) string {
 	if len(others) == 0 {
 		return ""
@@ -127,7 +124,7 @@ func alsoIn(r *diff.Result, others []*diff.Result) string {
 	return "; more leaks " + strings.Join(named, ", ")
 }
 
-// changeText is a change within a sentence, where "0 B" would read as an amount.
+// changeText is a change in a sentence; "unchanged" for zero, since "0 B" would read as an amount.
 func changeText(b snapshot.Bytes) string {
 	if b == 0 {
 		return "unchanged"
@@ -135,7 +132,7 @@ func changeText(b snapshot.Bytes) string {
 	return signed(b)
 }
 
-// ofWhom is " of train.py" beside other processes that grow or leak: live memory is of the recorded one.
+// ofWhom is " of train.py" if other processes grow or leak, because the live memory is that of the recorded process; else "".
 func ofWhom(r *diff.Result) string {
 	others := slices.ContainsFunc(r.Unaccounted(), func(e *diff.Reserve) bool { return e.Processes != nil })
 	switch {
@@ -147,7 +144,7 @@ func ofWhom(r *diff.Result) string {
 	return " of " + brief(r.Last.Role)
 }
 
-// noComparison says why two snapshots show no growth whatever leaks; "" where they may.
+// noComparison says why two snapshots cannot show growth; "" if they can.
 func noComparison(r *diff.Result) string {
 	a, b := r.First.Mark, r.Last.Mark
 	switch {
@@ -174,8 +171,8 @@ func atPlace(f *diff.Finding) string {
 	return inChild(f) + "at " + glue(place(f.Rows[0], f.Headline))
 }
 
-// inChild is "in loader worker 3 on node-b (7 of 8 such processes) " of what is in another process than the one that was judged first, or
-// in one of several alike.
+// inChild is "in loader worker 3 on node-b (7 of 8 such processes) " for a finding in another process than the one that was judged
+// first, or in one of several similar processes; else "".
 func inChild(f *diff.Finding) string {
 	c := f.Child
 	switch {
@@ -194,7 +191,7 @@ func inChild(f *diff.Finding) string {
 	return text + " "
 }
 
-// ofChild is a finding that names the process other than the recorded one that a result is of; nil of the recorded one.
+// ofChild is a finding that names the process of a result, if it is not the recorded one; else nil.
 func ofChild(r *diff.Result) *diff.Finding {
 	if len(r.Findings) == 0 || r.Findings[0].Child == nil {
 		return nil
@@ -202,7 +199,7 @@ func ofChild(r *diff.Result) *diff.Finding {
 	return &r.Findings[0]
 }
 
-// inBatches reports whether what a result counts as steps are the batches of a loader's worker.
+// inBatches reports whether a result's steps are the batches of a loader's worker.
 func inBatches(r *diff.Result) bool {
 	of := ofChild(r)
 	return of != nil && of.Rate.Unit == diff.Batch
@@ -230,8 +227,7 @@ func plus(t, u diff.Tally) diff.Tally {
 	return diff.Tally{Blocks: t.Blocks + u.Blocks, Bytes: t.Bytes + u.Bytes, Requested: t.Requested + u.Requested}
 }
 
-// names are what the report calls the two snapshots of a result: snapshot_0 and
-// snapshot_50 where steps tell them apart.
+// names are the names of the two snapshots of a result: snapshot_0 and snapshot_50, if their steps differ.
 func names(r *diff.Result) (first, last string) {
 	a, b := r.First.Mark.Step, r.Last.Mark.Step
 	if a == snapshot.NoStep || b == snapshot.NoStep || a == b {

@@ -12,7 +12,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// The parts of SARIF 2.1.0 (OASIS) that a gate has something to say in.
+// The parts of SARIF 2.1.0 (OASIS) that a gate uses.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -56,7 +56,7 @@ type (
 		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
 		Properties   sarifProperties    `json:"properties"`
 	}
-	// sarifProperties are what SARIF has no place of its own for.
+	// sarifProperties are values that have no field in SARIF.
 	sarifProperties struct {
 		Rate     *rateJSON   `json:"rate,omitempty"`
 		HeldBy   string      `json:"held_by,omitempty"`
@@ -100,10 +100,9 @@ type (
 	}
 )
 
-// SARIF writes the decision as a log of SARIF 2.1.0: a result for each leak, at the
-// line that allocates, with its stack, the fingerprint of the baseline, its holder and other
-// lines of the user's as related locations, and the fix of its cause as the rule's help. What
-// the baseline knows is suppressed, and what cannot be told yet is open.
+// SARIF writes the decision as a log of SARIF 2.1.0: a result for each leak, at the line that allocates, with its stack, the
+// fingerprint for baselines, its holder and other lines of the user as related locations, and the fix of its cause as the rule's help.
+// Leaks in the baseline are suppressed, and possible leaks are open.
 func (g *Gate) SARIF(w io.Writer) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "memdiag", Version: g.Version, InformationURI: "https://github.com/memdiag/memdiag", Rules: []sarifRule{}}}, Results: []sarifResult{}}
 	states := map[baseline.State]string{baseline.New: "new", baseline.Known: "unchanged", baseline.Library: "unchanged", baseline.Regressed: "updated"}
@@ -140,8 +139,7 @@ func (g *Gate) SARIF(w io.Writer) error {
 	return writeJSON(w, sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
-// sarifResult is a finding without its level and message; its rule is added to the
-// driver's where it is new.
+// sarifResult is a finding without its level and message. A new rule is added to the driver's.
 func (g *Gate) sarifResult(d *sarifDriver, f *diff.Finding, fingerprint string) sarifResult {
 	id, at := d.rule(f.Cause)
 	r := sarifResult{RuleID: id, RuleIndex: at, Fingerprints: map[string]string{"memdiag/v1": fingerprint}}
@@ -193,8 +191,8 @@ func (g *Gate) sarifUnexplained(d *sarifDriver, rank int, e *diff.Reserve) sarif
 // maxRelated bounds a result's related locations of each kind.
 const maxRelated = 5
 
-// sarifRelated are what holds a finding's blocks, the user's calls that led to its line, the
-// nearest first, and the lines of its other stacks.
+// sarifRelated are the holder of a finding's blocks, the user's calls that led to its line, the nearest first, and the lines of its
+// other stacks.
 func (g *Gate) sarifRelated(f *diff.Finding) []sarifLocation {
 	var out []sarifLocation
 	add := func(l sarifLocation, message string) {
@@ -221,7 +219,7 @@ func (g *Gate) sarifRelated(f *diff.Finding) []sarifLocation {
 	return out
 }
 
-// fileOf is a frame's file relative to the root; "" where it names none.
+// fileOf is a frame's file relative to the root; "" if it has none.
 func (g *Gate) fileOf(f snapshot.Frame) string {
 	if location(f) == "" {
 		return ""
@@ -243,7 +241,7 @@ func sarifAt(file string, line int, f snapshot.Frame) sarifLocation {
 	return l
 }
 
-// ruleOf is the id of a finding's cause, or "leak" where none fits.
+// ruleOf is the id of a finding's cause, or "leak" if none is known.
 func ruleOf(c *cause.Cause) string {
 	if c == nil {
 		return "leak"
@@ -251,10 +249,10 @@ func ruleOf(c *cause.Cause) string {
 	return c.ID
 }
 
-// rule is the id and the index of a cause's rule, which is added where it is new.
+// rule is the id and the index of a cause's rule, which is added if it is new.
 func (d *sarifDriver) rule(c *cause.Cause) (id string, at int) { return d.add(ruleFor(c)) }
 
-// add is the id and the index of a rule, which is added where it is new.
+// add is the id and the index of a rule, which is added if it is new.
 func (d *sarifDriver) add(rule sarifRule) (id string, at int) {
 	at = slices.IndexFunc(d.Rules, func(r sarifRule) bool { return r.ID == rule.ID })
 	if at < 0 {

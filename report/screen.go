@@ -12,21 +12,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Screen is what a terminal shows of a run that is watched.
+// Screen is the content of a terminal that shows a watched run.
 type Screen struct {
 	Run    *snapshot.Run
-	Result *diff.Result // nil for fewer than three snapshots
+	Result *diff.Result // nil with fewer than three snapshots
 	Sites  []*diff.Finding
-	// State is what is said of a site now; "" for its verdict.
+	// State is the state of a site now; "" for its verdict.
 	State  func(*diff.Finding) string
 	By     ScreenOrder
-	Cursor int      // the site that is chosen
-	Opened bool     // all is said of it, in place of the list
-	Top    int      // the first line of that which is shown
-	Events []string // the last ones, the newest last
-	Said   string   // what the last key did
-	Ended  bool     // nothing will change any more
-	Rank   int      // of Ranks; snapshot.NoRank where there is one alone
+	Cursor int      // the selected site
+	Opened bool     // whether its details are shown, in place of the list
+	Top    int      // the first line of the details that is shown
+	Events []string // the latest events, the newest last
+	Said   string   // the effect of the last key
+	Ended  bool     // whether the run has ended, so that nothing changes any more
+	Rank   int      // one of Ranks; snapshot.NoRank if there is only one
 	Ranks  int
 	Now    time.Time
 	Here   Folder
@@ -51,8 +51,8 @@ func (o ScreenOrder) Next() ScreenOrder { return (o + 1) % orders }
 
 func (o ScreenOrder) String() string { return [...]string{"rate", "live memory", "growth"}[o] }
 
-// ScreenSites are all sites that grew, those of other processes too: leaks first, each kind in this order, the largest
-// first.
+// ScreenSites lists all sites that grew, including those of other processes: leaks first, and within a kind in the chosen order, the
+// largest first.
 func ScreenSites(r *diff.Result, by ScreenOrder, state func(*diff.Finding) string) []*diff.Finding {
 	type site struct {
 		*diff.Finding
@@ -92,7 +92,7 @@ func ScreenSites(r *diff.Result, by ScreenOrder, state func(*diff.Finding) strin
 
 var orderOfVerdicts = [...]diff.Verdict{diff.Leak, diff.Inconclusive, diff.Bounded, diff.Clean}
 
-// Lines are the screen's, Height at most, none wider than Width.
+// Lines are the screen's lines: at most Height, none wider than Width.
 func (s *Screen) Lines() []string {
 	head, events, foot := s.frame()
 	room := s.room()
@@ -123,7 +123,7 @@ func (s *Screen) Lines() []string {
 	return lines[:min(len(lines), max(1, s.Height))]
 }
 
-// frame is what stands above and below the list.
+// frame is what is shown above and below the list.
 func (s *Screen) frame() (head, events, foot []string) {
 	paint := painter(s.Color)
 	head = append([]string{paint.bold(s.title())}, s.meters()...)
@@ -143,14 +143,14 @@ func (s *Screen) room() int {
 	return s.Height - len(head) - len(events) - len(foot) - 2
 }
 
-// Scroll moves through what is said of the site that is chosen, as far as there is something.
+// Scroll scrolls the details of the selected site, within their bounds.
 func (s *Screen) Scroll(by int) {
 	if s.Opened && s.Cursor < len(s.Sites) {
 		s.Top = max(0, min(s.Top+by, len(s.opened())-max(1, s.room())))
 	}
 }
 
-// keys are those that do something now.
+// keys lists the keys that work now.
 func (s *Screen) keys() string {
 	if s.Opened {
 		return "q quit · esc back · ↑ ↓ scroll · r report"
@@ -187,9 +187,9 @@ func (s *Screen) title() string {
 	return text
 }
 
-// meters are a line for each device as far as there is room, for the processes by role, and when memory is full.
+// meters is a line for each device, as far as there is room, then the processes by role, and when memory is full.
 func (s *Screen) meters() (lines []string) {
-	const small = 12 // lines: a terminal that has fewer shows the first device alone
+	const small = 12 // lines: a smaller terminal shows the first device only
 	var more []string
 	if roles := rolesText(s.Run.Tree); roles != "" {
 		more = append(more, "processes: "+roles)
@@ -231,7 +231,7 @@ func (s *Screen) meters() (lines []string) {
 	return append(lines, more...)
 }
 
-// rolesText is the private memory of the processes that are there, by role, the largest first.
+// rolesText is the private memory of the current processes by role, the largest first.
 func rolesText(tree *snapshot.Tree) string {
 	var parts []string
 	for _, r := range diff.RolesNow(tree) {
@@ -244,7 +244,7 @@ func rolesText(tree *snapshot.Tree) string {
 	return strings.Join(parts, " · ")
 }
 
-// Columns of the list. One that is too narrow for all of them has none for holders, or for live memory either.
+// Columns of the list. A narrow terminal has no holder column, and a narrower one no column of live memory either.
 const (
 	listFixed  = 33 // "> possible leak  +123.45 MiB/step  "
 	liveWide   = 12
@@ -252,7 +252,7 @@ const (
 	placeWide  = 30 // at least
 )
 
-// list is the table of sites around the one that is chosen, in so many lines.
+// list is the table of sites around the selected one, in at most room lines.
 func (s *Screen) list(room int) []string {
 	if len(s.Sites) == 0 {
 		return []string{"nothing has grown"}
@@ -306,7 +306,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-visible(text)))
 }
 
-// opened is all that is said of the site that is chosen.
+// opened is the details of the selected site.
 func (s *Screen) opened() (lines []string) {
 	f, in := s.Here.finding(s.Sites[s.Cursor]), s.Result
 	if f.Child != nil {
@@ -317,7 +317,7 @@ func (s *Screen) opened() (lines []string) {
 	return strings.Split(strings.TrimRight(p.buf.String(), "\n"), "\n")
 }
 
-// ellipsis leaves the middle of a long name out.
+// ellipsis replaces the middle of a long name by an ellipsis.
 func ellipsis(name string, width int) string {
 	r := []rune(name)
 	if len(r) <= width {
@@ -329,7 +329,7 @@ func ellipsis(name string, width int) string {
 	return string(r[:width/2-1]) + "…" + string(r[len(r)-(width-width/2):])
 }
 
-// cutLine is a line of so many columns at most, its end left out; its colour ends with it.
+// cutLine cuts a line at a width, and ends its colour there.
 func cutLine(line string, width int) string {
 	if width <= 0 || visible(line) <= width {
 		return line

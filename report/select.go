@@ -7,15 +7,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Selection is which stacks and calls of a profile are drawn, and from which end. Expressions match calls as "function (file:line)".
+// Selection says which stacks and calls of a profile are drawn, and from which end. Expressions match calls as "function (file:line)".
 type Selection struct {
-	Focus  *regexp.Regexp // stacks with a call that matches; nil for all
-	From   *regexp.Regexp // calls that stacks begin at: the outermost that matches, or inverted the innermost; nil for their own ends
-	Hide   *regexp.Regexp // calls that are left out of the stacks; nil for none
-	Invert bool           // from the call that allocates outwards
+	Focus  *regexp.Regexp // keep stacks with a call that matches; nil for all
+	From   *regexp.Regexp // stacks begin at the outermost call that matches, or inverted at the innermost; nil for their own ends
+	Hide   *regexp.Regexp // calls to leave out of the stacks; nil for none
+	Invert bool           // draw from the allocating call outwards
 }
 
-// Select applies a selection. It reports whether a stack is left.
+// Select applies a selection. It reports whether any stack is left.
 func (p *Profile) Select(o Selection) bool {
 	matches := func(of *regexp.Regexp) func(snapshot.Frame) bool {
 		return func(f snapshot.Frame) bool { return of.MatchString(frameLabel(f)) }
@@ -41,7 +41,7 @@ func (p *Profile) Select(o Selection) bool {
 		for i := range p.Samples {
 			s := &p.Samples[i]
 			if kept := slices.DeleteFunc(slices.Clone(s.Frames), matches(o.Hide)); len(kept) < len(s.Frames) {
-				s.Frames = kept // a copy: the head is among those before
+				s.Frames = kept // a copy, so that head still points to the old frames
 				if len(kept) == 0 {
 					s.Label = "(all calls are hidden)"
 				}
@@ -55,8 +55,8 @@ func (p *Profile) Select(o Selection) bool {
 	return len(p.Samples) > 0
 }
 
-// begin leaves out of each stack what is outside of the outermost call that matches, or inverted what is inside of the innermost: what it calls, or
-// what calls it. Stacks without such a call are left out.
+// begin removes from each stack the calls outside the outermost call that matches; inverted, the calls inside the innermost one. Stacks
+// without a matching call are left out.
 func (p *Profile) begin(matches func(snapshot.Frame) bool, inverted bool) {
 	p.Samples = slices.DeleteFunc(p.Samples, func(s Sample) bool { return !slices.ContainsFunc(s.Frames, matches) })
 	for i := range p.Samples {

@@ -17,8 +17,8 @@ type part struct {
 	bytes snapshot.Bytes
 }
 
-// requestUnit is the unit that PyTorch's allocator, and the engine's, round requests up
-// to; what a block has beyond that was too small a rest to be split off.
+// requestUnit is the unit to which PyTorch's allocator, and the engine's, round requests up. A block that is larger than that was too
+// small to split.
 const requestUnit = 512
 
 // shape is how a device's memory is used.
@@ -28,8 +28,7 @@ type shape struct {
 	fragments fragments
 }
 
-// shapesOf returns the shapes of a snapshot's devices, in their order. It passes over the
-// segments as often for a thousand devices as for one.
+// shapesOf returns the shapes of a snapshot's devices, in their order. It goes over the segments once, however many devices there are.
 func shapesOf(s *snapshot.Snapshot) []shape {
 	out := make([]shape, len(s.Devices))
 	python := slices.ContainsFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.PythonHeap })
@@ -45,14 +44,13 @@ func shapesOf(s *snapshot.Snapshot) []shape {
 	return out
 }
 
-// waterfall divides a device's driver's figure, or where that is unknown the
-// reserved bytes, into parts that sum to it. A part is negative where the meters
-// contradict one another. Of a process that runs Python the rest has what Python's own
-// allocator keeps: only larger objects lie in the heap.
+// waterfall divides the driver's figure of a device, or the reserved bytes if that is unknown, into parts that sum to it. A part is
+// negative if the meters contradict one another. In a process that runs Python, the rest includes the memory of Python's own allocator:
+// only larger objects are in the heap.
 func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments, python bool) []part {
 	m := d.Meters
 	cached := m.Reserved - m.Active
-	whole := cached // in segments that hold nothing
+	whole := cached // in segments without live blocks
 	if f.freeBlocks > 0 {
 		whole = min(max(f.empty, 0), max(cached, 0))
 	}
@@ -91,8 +89,8 @@ func waterfall(d snapshot.Device, unsplit snapshot.Bytes, f fragments, python bo
 	return parts
 }
 
-// shownParts are the parts that a reader is shown. The machine's own memory has no streams and
-// no blocks to split: what is nothing there is left out.
+// shownParts are the parts that are shown. The machine's own memory has no streams and no blocks to split, so its empty parts are left
+// out.
 func shownParts(d snapshot.Device, parts []part) []part {
 	if !inRAM(d) {
 		return parts
@@ -100,7 +98,7 @@ func shownParts(d snapshot.Device, parts []part) []part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.bytes == 0 })
 }
 
-// unsplitOf is what live blocks of segments have beyond their rounded requests.
+// unsplitOf is how much larger live blocks of segments are than their rounded requests.
 func unsplitOf(s *snapshot.Snapshot, segments []*snapshot.Segment) snapshot.Bytes {
 	var sum snapshot.Bytes
 	for _, seg := range segments {
@@ -113,18 +111,18 @@ func unsplitOf(s *snapshot.Snapshot, segments []*snapshot.Segment) snapshot.Byte
 	return sum
 }
 
-// pinShare is below which share of a segment live memory is said to pin it.
+// pinShare: live memory pins a segment if it is less than this share of it.
 const pinShare = 0.05
 
-// fragments is how the memory of a device's segments lies.
+// fragments describes the fragmentation of a device's segments.
 type fragments struct {
 	freeBlocks  int
 	free        snapshot.Bytes
 	largestFree snapshot.Bytes
-	// emptySegments hold no live or pending block: an emptied cache gives them back.
+	// emptySegments hold no live or pending block: emptying the cache releases them.
 	emptySegments int
 	empty         snapshot.Bytes
-	// pinnedSegments could be given back but for blocks of less than pinShare.
+	// pinnedSegments could be released if they had not some blocks, of less than pinShare.
 	pinnedSegments int
 	pinned         snapshot.Bytes
 	pins           []pin // most segments first
@@ -134,7 +132,7 @@ type fragments struct {
 type pin struct {
 	stack    snapshot.StackID
 	segments int
-	bytes    snapshot.Bytes // of those segments; a segment counts for each stack in it
+	bytes    snapshot.Bytes // of these segments; a segment counts for each stack in it
 }
 
 func fragmentsOf(s *snapshot.Snapshot, segments []*snapshot.Segment) fragments {
@@ -182,20 +180,20 @@ func fragmentsOf(s *snapshot.Snapshot, segments []*snapshot.Segment) fragments {
 // ages are the live blocks by the quarter of the run in which they were born.
 type ages struct {
 	unit     string // "step", "time", or "event"
-	from, to int64  // the whole stretch, in steps, Unix microseconds or events
+	from, to int64  // the whole period, in steps, Unix microseconds or events
 	quarters [4]diff.Tally
-	unseen   [4]diff.Tally // of quarters, what is spread over steps that were not watched
-	unknown  diff.Tally    // blocks of which nothing tells the birth
+	unseen   [4]diff.Tally // part of quarters that is spread over steps that were not recorded
+	unknown  diff.Tally    // blocks whose birth is unknown
 }
 
-// guessed reports whether some births lie in steps that were not watched.
+// guessed reports whether some births are in steps that were not recorded.
 func (a *ages) guessed() bool { return a.unseen != [4]diff.Tally{} }
 
-// start is the first step (or instant) that counts to quarter i.
+// start is the first step (or instant) of quarter i.
 func (a *ages) start(i int) int64 { return a.from + ((a.to-a.from)*int64(i)+3)/4 }
 
-// agesOf is not ok where no live block has a birth, or the run no length. Births that nobody
-// saw are spread as diff.Unseen has them.
+// agesOf sums live blocks by quarter. It reports false if no live block has a birth, or the run has no length. Births that were not
+// observed are spread as in diff.Unseen.
 func agesOf(s *snapshot.Snapshot, unseen []diff.Unseen) (ages, bool) {
 	if a, ok := agesBy(s, "step", s.Blocks.BirthStep, snapshot.NoStep, 0, s.Mark.Step); ok {
 		for i := range a.unseen {

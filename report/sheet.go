@@ -17,31 +17,29 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// panel is one small plot of a sheet: a curve on axes of its own.
+// panel is one small plot of a sheet: a curve with its own axes.
 type panel struct {
 	title, note string
-	from        string // the call that tells it from another of the same title; or ""
+	from        string // a call that distinguishes it from another panel of the same title; or ""
 	colour      color.NRGBA
 	x, y        []float64
-	reserved    []float64    // nil where none is drawn
-	slope       *trend.Slope // of y, from warm on; nil where none is drawn
+	reserved    []float64    // nil if not drawn
+	slope       *trend.Slope // of y, from warm on; nil if not drawn
 	warm        float64
-	state       string // of the rank, as state names it; "" of a site
+	state       string // verdict on the rank, from state; "" for a site
 }
 
-// urgency orders ranks: those that leak, those that may, and the rest.
+// urgency orders ranks: those with leaks, those with possible leaks, and the rest.
 func (p *panel) urgency() int {
 	return slices.Index([]string{"leak", "inconclusive", "clean"}, p.state)
 }
 
-// maxPanels is how many small plots a sheet has at most, panelColumns how many of
-// them stand in a row.
+// maxPanels is how many small plots a sheet has at most, and panelColumns how many are in a row.
 const maxPanels, panelColumns = 12, 3
 
-// Sheet draws small plots, one a site: the process where it grows by itself, the findings,
-// and then the sites that move most, twelve in all, each on a scale of its own with its
-// verdict and rate. Sites that stay fill the last row only; how many are left out is said. It
-// fails where Plot does.
+// Sheet draws small plots, one per site: the process if it grows by itself, the findings, and then the sites that move most; twelve at
+// most. Each has its own scale, its verdict and its rate. Sites that stay the same only fill the last row. It says how many are left
+// out. It returns an error in the same cases as Plot.
 func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error {
 	if err := format.known(); err != nil {
 		return err
@@ -68,15 +66,15 @@ func Sheet(w io.Writer, format PlotFormat, r *diff.Result, o PlotOptions) error 
 	return writeSheet(w, format, title, about, panels, o)
 }
 
-// undrawn are the sites that a sheet has no room for, or that stay as they are.
+// undrawn counts the sites that have no room on a sheet, or do not change.
 type undrawn struct {
 	moving, still int
-	bytes         snapshot.Bytes // of those that are still
+	bytes         snapshot.Bytes // of the sites that do not change
 }
 
 func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 	_, size, axis := drawn(r.Series.Axis)
-	var of []*diff.Row // panels
+	var of []*diff.Row // of the panels
 	drawn := make(map[*diff.Row]struct{})
 	add := func(rows []*diff.Row, p panel) {
 		var total []snapshot.Bytes
@@ -164,7 +162,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 			moving = len(panels)
 			continue
 		}
-		// What stays the same fills a row that has begun; where all does, the largest are drawn.
+		// Sites that stay the same fill the last row; if all do, the largest are drawn.
 		if len(panels) < maxPanels && (moving == 0 || len(panels)%panelColumns != 0) {
 			add([]*diff.Row{row}, panel{title: shortPlace(row, frame.Headline(row.Frames)), note: "unchanged: " + row.After.Bytes.String(), colour: restLine})
 		} else if row.After.Bytes > 0 {
@@ -182,8 +180,7 @@ func sitePanels(r *diff.Result) (panels []panel, left undrawn) {
 	return panels, left
 }
 
-// processPanel is the growth of the process that no stack explains, since warm-up; false where
-// it has none.
+// processPanel is growth of the process since warm-up that no stack explains; false if there is none.
 func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
 	e, warm := r.ProcessGrowth(), r.Series.WarmUp()
 	_, rest := r.Series.Unrecorded()
@@ -209,7 +206,7 @@ func processPanel(r *diff.Result, axis []float64, size float64) (panel, bool) {
 	return p, true
 }
 
-// highest chooses at most limit marks, of each stretch the one with most.
+// highest chooses at most limit marks: from each stretch the one with the most.
 func highest(values []snapshot.Bytes, limit int) []int {
 	meters := make([]snapshot.Meters, len(values))
 	for i, v := range values {
@@ -218,9 +215,8 @@ func highest(values []snapshot.Bytes, limit int) []int {
 	return thinned(meters, limit)
 }
 
-// RankSheet draws small plots, one a rank: its allocated bytes below its reserved
-// ones, all on one scale, so that the rank that is unlike the others is seen. It
-// fails where there is nothing to draw.
+// RankSheet draws small plots, one per rank: its allocated and its reserved bytes. All have the same scale, so that a rank that differs
+// stands out. It returns an error if there is nothing to draw.
 func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions) error {
 	if err := format.known(); err != nil {
 		return err
@@ -272,7 +268,7 @@ func RankSheet(w io.Writer, format PlotFormat, ranks []RankResult, o PlotOptions
 	return writeSheet(w, format, title, "allocated bytes, and reserved ones as a blue line; all plots on one scale", panels, o, top)
 }
 
-// writeSheet lays panels out, each up to the top that is given, or its own.
+// writeSheet lays panels out; their top is top if given, else each panel's own.
 func writeSheet(w io.Writer, format PlotFormat, title, about string, panels []panel, o PlotOptions, top ...float64) error {
 	columns := min(panelColumns, len(panels))
 	rows := (len(panels) + columns - 1) / columns
@@ -289,7 +285,7 @@ func writeSheet(w io.Writer, format PlotFormat, title, about string, panels []pa
 			panels[i].fit(width)
 			names[panels[i].title+panels[i].from]++
 			if n := names[panels[i].title+panels[i].from]; n > 1 {
-				panels[i].title = fmt.Sprintf("%d. %s", n, panels[i].title) // differs in what had no room
+				panels[i].title = fmt.Sprintf("%d. %s", n, panels[i].title) // the difference had no room
 				panels[i].fit(width)
 			}
 			high := slices.Max(append(slices.Clone(top), 0))
@@ -301,11 +297,11 @@ func writeSheet(w io.Writer, format PlotFormat, title, about string, panels []pa
 	})
 }
 
-// The styles of a panel's title, and of the call that tells it from another.
+// The styles of a panel's title, and of the call that distinguishes it.
 var panelTitle, panelFrom = style(smallSize, true, inkColour), style(smallSize, false, quietColour)
 
-// fit cuts the panel's title to a width. What tells it from others of one place stands at the
-// end: the outermost call, or the line of an operation.
+// fit cuts the panel's title to a width. The end of from is kept, since it distinguishes panels of one place: the outermost call, or
+// the line of an operation.
 func (p *panel) fit(width vg.Length) {
 	p.title = cutTo(panelTitle, p.title, width)
 	room := width - panelTitle.Width(p.title+" ")
@@ -365,7 +361,7 @@ func (p *panel) Plot(canvas draw.Canvas, on *plot.Plot) {
 	}
 }
 
-// fewTicks labels every second tick at most where there are many.
+// fewTicks labels only every second tick if there are many.
 type fewTicks struct{ of plot.Ticker }
 
 // Ticks implements plot.Ticker.
@@ -382,7 +378,7 @@ func (f fewTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// cutTo leaves out the end of what is wider than the room.
+// cutTo cuts text at the end so that it fits.
 func cutTo(style draw.TextStyle, text string, room vg.Length) string {
 	runes := []rune(text)
 	for n := len(runes); n > 1 && style.Width(text) > room; n-- {

@@ -14,10 +14,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/category"
 )
 
-// Show writes one snapshot for a terminal: what is live, a first verdict from the
-// births of its blocks, the meters of each device as a waterfall whose parts sum to
-// the driver's figure, fragmentation, what live memory is for, the largest sites, ages, how far the recording
-// reaches back, and notes.
+// Show writes one snapshot for a terminal: live memory, a first verdict from the births of its blocks, the meters of each device as a
+// waterfall whose parts sum to the driver's figure, fragmentation, the uses of live memory, the largest sites, ages, how far back the
+// recording goes, and notes.
 func Show(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	p := newPage(o)
 	shapes := shapesOf(s)
@@ -81,19 +80,19 @@ func markText(s *snapshot.Snapshot) string {
 	return strings.Join(parts, ", ")
 }
 
-// hasSegments reports whether the file tells where memory from the driver lies.
+// hasSegments reports whether the file says where memory from the driver is.
 func hasSegments(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Segments, func(seg snapshot.Segment) bool { return seg.Address != 0 })
 }
 
-// liveOnly reports whether the file tells of a device what is live and no more, as heap profilers do:
-// what the allocator has beside it is unknown, and not nothing.
+// liveOnly reports whether the file has only the live memory of a device, as files of heap profilers do. The allocator's other memory
+// is then unknown, and not zero.
 func liveOnly(s *snapshot.Snapshot, d snapshot.Device) bool {
 	m := d.Meters
 	return !hasSegments(s) && m.Driver == snapshot.Unknown && m.Allocated == m.Reserved && m.Active == m.Reserved
 }
 
-// liveOnlyText says what is live on such a device.
+// liveOnlyText describes the live memory of such a device.
 func liveOnlyText(m snapshot.Meters) string {
 	text := glue(m.Requested.String()) + " live"
 	if m.Requested.String() != m.Allocated.String() {
@@ -102,7 +101,7 @@ func liveOnlyText(m snapshot.Meters) string {
 	return text + "; the allocator's other memory is not in the file"
 }
 
-// liveFact is a device's figures at a glance.
+// liveFact is a device's main figures.
 func liveFact(s *snapshot.Snapshot, d snapshot.Device) fact {
 	text := d.Meters.Allocated.String() + " live"
 	if !liveOnly(s, d) {
@@ -165,7 +164,7 @@ func (p *page) fragments(s *snapshot.Snapshot, f fragments) {
 	}
 }
 
-// private says what a device's segments have in private pools, where there are any.
+// private says how much of a device's segments is in private pools, if there are any.
 func (p *page) private(s *snapshot.Snapshot, all []*snapshot.Segment) {
 	pools := make(map[string]bool)
 	var reserved, live snapshot.Bytes
@@ -189,10 +188,9 @@ func (p *page) private(s *snapshot.Snapshot, all []*snapshot.Segment) {
 	}
 }
 
-// explained names the catalogue's entries on the parts that take a tenth of what is
-// reserved, beside what is live.
+// explained names the catalogue's entries for parts, other than live memory, that take at least a tenth of the reserved memory.
 func (p *page) explained(parts []part, reserved snapshot.Bytes) {
-	const notable = 10 // one in so many bytes
+	const notable = 10 // at least one part in ten
 	causes := map[string]string{"unsplit_bytes": "unsplit-waste", "pending_bytes": "pending-free", "fragmented_bytes": "fragmentation", "cached_bytes": "cache-growth"}
 	var ids []string
 	for _, part := range parts {
@@ -283,7 +281,7 @@ func (p *page) ages(s *snapshot.Snapshot, run *diff.Series) {
 	}
 }
 
-// unseenText says what is known of births in steps that were not watched.
+// unseenText says what is known about births in steps that were not recorded.
 func unseenText(run *diff.Series) string {
 	if run == nil {
 		return "estimated: not every step was recorded; these blocks are spread evenly over the other steps"
@@ -324,12 +322,12 @@ func isOrAre(n int64) string {
 	return "are"
 }
 
-// olderThanRecord are the live blocks whose allocation the record does not have.
+// olderThanRecord sums the live blocks whose allocation is not in the record.
 func olderThanRecord(s *snapshot.Snapshot) diff.Tally {
 	var t diff.Tally
 	b := &s.Blocks
 	if b.Count != nil {
-		return t // totals have no births, whatever the record saw
+		return t // totals have no births, whatever was recorded
 	}
 	for i, state := range b.State {
 		if state == snapshot.Live && !hasBirth(b, i) {
@@ -339,7 +337,7 @@ func olderThanRecord(s *snapshot.Snapshot) diff.Tally {
 	return t
 }
 
-// share is "12.3 %"; "" where the whole is nothing.
+// share is "12.3 %"; "" if the whole is zero.
 func share(b, whole snapshot.Bytes) string {
 	if whole <= 0 {
 		return ""
@@ -347,14 +345,14 @@ func share(b, whole snapshot.Bytes) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(b)/float64(whole))
 }
 
-// doubtfulBar is bar, of which a part is doubtful.
+// doubtfulBar is bar, with a part marked as doubtful.
 func doubtfulBar(b, doubtful, whole snapshot.Bytes) string {
 	all := []rune(bar(b, whole))
 	sure := min(len([]rune(bar(b-doubtful, whole))), len(all))
 	return string(all[:sure]) + strings.Repeat("▒", len(all)-sure)
 }
 
-// bar is up to twenty columns long; what is more than 0.0 % has one at least.
+// bar is up to twenty columns long; anything that is more than 0.0 % gets at least one.
 func bar(b, whole snapshot.Bytes) string {
 	if b <= 0 || whole <= 0 || float64(b)/float64(whole) < 0.0005 {
 		return ""
@@ -363,7 +361,7 @@ func bar(b, whole snapshot.Bytes) string {
 	return strings.Repeat("█", int(min(max(n, 1), 20)))
 }
 
-// notesOn are the notes of a snapshot, and what is known to be wrong with the allocator's settings that it was recorded with.
+// notesOn are the notes of a snapshot, and known problems of the allocator settings that it was recorded with.
 func notesOn(s *snapshot.Snapshot) []string {
 	settings, known, err := replay.Recorded(s)
 	if !known || err != nil {

@@ -11,10 +11,10 @@ import (
 // How many sites the first verdict shows in full.
 const (
 	shownFirst   = 5 // leaks
-	shownWindows = 2 // what may be one
+	shownWindows = 2 // possible leaks
 )
 
-// firstVerdict writes what the births of live blocks say.
+// firstVerdict writes what the births of live blocks show.
 func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 	p.line("")
 	p.line(p.paint.bold("First verdict, by the age of live blocks"))
@@ -45,11 +45,10 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 	p.otherPatterns(s, a)
 }
 
-// nothing is what is said where no site looks like a leak: one snapshot cannot say that there is none.
+// nothing is the text if no site looks like a leak: one snapshot cannot prove that there is none.
 const nothing = "the ages of its blocks show no leak; one snapshot cannot show growth: compare several snapshots of the run with memdiag diff"
 
-// noSuspect says so of a snapshot in which nothing looks like a leak; or that most of it may be one, for all that
-// it tells.
+// noSuspect is the text for a snapshot in which nothing looks like a leak. It says so if the births of most memory are unclear.
 func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	var told, untold, older snapshot.Bytes
 	for i := range a.Sites {
@@ -78,7 +77,7 @@ func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	return nothing
 }
 
-// suspect is what leaks, or may, with its place, what it holds and why it stands out.
+// suspect writes a leak or possible leak, with its place, what it holds and why it stands out.
 func (p *page) suspect(verdict string, f *diff.Finding, several bool) {
 	at := whereFound(f).text()
 	if several {
@@ -105,7 +104,7 @@ func heldText(f *diff.Finding) string {
 	return text
 }
 
-// firstFacts are what one snapshot tells of a finding, beyond its place and size.
+// firstFacts are the facts that one snapshot has about a finding, beyond its place and size.
 func firstFacts(f *diff.Finding) []fact {
 	var out []fact
 	if by := held(f); by != "" {
@@ -115,7 +114,7 @@ func firstFacts(f *diff.Finding) []fact {
 	return append(out, fact{"Why", reasons(f)})
 }
 
-// otherPatterns sums up the sites that are no suspects.
+// otherPatterns sums up the other sites.
 func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 	var parts []string
 	for _, c := range []struct {
@@ -147,7 +146,7 @@ func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 	}
 }
 
-// withoutStack are the live blocks whose stack is not known.
+// withoutStack sums the live blocks whose stack is unknown.
 func withoutStack(s *snapshot.Snapshot) diff.Tally {
 	var t diff.Tally
 	for i, state := range s.Blocks.State {
@@ -163,7 +162,7 @@ type firstVerdictJSON struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Why  string `json:"none_because,omitempty"`
-	// Findings join the sites that leak, or may, where they belong together.
+	// Findings join the leaks and possible leaks that belong together.
 	Findings []firstFindingJSON `json:"findings"`
 	Sites    []siteAgesJSON     `json:"sites"`
 }

@@ -18,8 +18,8 @@ type showJSON struct {
 	WithoutStack  tallyJSON        `json:"without_stack"`
 	Devices       []showDeviceJSON `json:"devices"`
 	Sites         []showSiteJSON   `json:"sites"`
-	Groups        []groupJSON      `json:"groups,omitempty"` // by operator or module, where that was asked for
-	Source        *sourceJSON      `json:"source,omitempty"` // by line of a file, where that was asked for
+	Groups        []groupJSON      `json:"groups,omitempty"` // by operator or module, if requested
+	Source        *sourceJSON      `json:"source,omitempty"` // by line of a file, if requested
 	Ages          *agesJSON        `json:"ages,omitempty"`
 	FirstVerdict  firstVerdictJSON `json:"first_verdict"`
 	History       historyJSON      `json:"history"`
@@ -34,7 +34,7 @@ type showDeviceJSON struct {
 	Meters        metersJSON       `json:"meters"`
 	Waterfall     map[string]int64 `json:"waterfall"`
 	Fragmentation *fragmentsJSON   `json:"fragmentation,omitempty"`
-	// Categories are what its live memory is for, largest first; absent where none is known.
+	// Categories are the uses of its live memory, largest first; absent if none is known.
 	Categories []categoryJSON `json:"categories,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type showSiteJSON struct {
 	Where  string   `json:"where"`
 	Label  string   `json:"label,omitempty"`
 	Owners []string `json:"owners"`
-	// Category is what all of its blocks are for; absent where that is not known.
+	// Category is the use of all of its blocks; absent if unknown.
 	Category string      `json:"category,omitempty"`
 	Frames   []frameJSON `json:"frames"`
 	tallyJSON
@@ -72,11 +72,11 @@ type agesJSON struct {
 	From     int64       `json:"from"`
 	To       int64       `json:"to"`
 	Quarters []tallyJSON `json:"quarters"`
-	// Unseen is what of each quarter nobody saw being allocated, and is spread evenly over
-	// steps that were not watched; absent where each birth was seen.
+	// Unseen is the part of each quarter whose allocation was not observed; it is spread evenly over steps that were not recorded. It
+	// is absent if each birth was observed.
 	Unseen  []tallyJSON `json:"unseen,omitempty"`
 	Unknown tallyJSON   `json:"unknown"`
-	// UnseenBirths bound them.
+	// UnseenBirths are bounds for these births.
 	UnseenBirths []unseenJSON `json:"unseen_births,omitempty"`
 }
 
@@ -94,13 +94,12 @@ type historyJSON struct {
 	First     *time.Time `json:"first,omitempty"`
 	Last      *time.Time `json:"last,omitempty"`
 	LostFrees int64      `json:"lost_frees"`
-	// Process is the one whose record this is, where older blocks are not in the snapshot.
+	// Process is the process of the record, if older blocks are not in the snapshot.
 	Process string `json:"process,omitempty"`
 }
 
-// ShowJSON writes one snapshot as one indented object with what Show tells; of
-// the sites the o.Top largest, or all where that is 0 or less. Keys for what is not
-// known are left out. Run is as in TextOptions.
+// ShowJSON writes one snapshot as one indented object with the content of Show. It lists the o.Top largest sites, or all if that is 0
+// or less. Keys for unknown values are left out. Run is as in TextOptions.
 func ShowJSON(w io.Writer, s *snapshot.Snapshot, o TextOptions) error {
 	top, run := o.Top, o.Run
 	sites, uncounted := s.Sites(), s.Blocks.Uncounted()

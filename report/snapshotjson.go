@@ -54,7 +54,7 @@ type blockJSON struct {
 	BirthStep  *int64   `json:"birth_step,omitempty"`
 	BirthTime  *int64   `json:"birth_time_us,omitempty"`
 	BirthEvent *int64   `json:"birth_event,omitempty"`
-	Owners     []string `json:"owners,omitzero"` // an empty list where nobody holds it
+	Owners     []string `json:"owners,omitzero"` // an empty list if there are none
 	Category   string   `json:"category,omitempty"`
 }
 
@@ -63,19 +63,16 @@ type fullHolderJSON struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Items int    `json:"items,omitempty"`
-	// Counted as holderJSON's.
+	// Counted is as in holderJSON.
 	Counted int64 `json:"items_at_step,omitempty"`
 	Bound   int   `json:"bound,omitempty"` // likewise
 }
 
-// SnapshotJSON writes all of a snapshot as one object, an element of a list on
-// each line: docs/formats.md lists its keys. Blocks, segments and holders name
-// stacks by their place in the list "stacks", the first of which is "no stack".
-// Addresses are hexadecimal texts, since 64 bits do not fit the numbers of every
-// reader. Keys for what is not known are left out; names are escaped as JSON
-// escapes its own.
+// SnapshotJSON writes all of a snapshot as one object, with one line per element of a list; docs/formats.md lists its keys. Blocks,
+// segments and holders refer to stacks by their index in the list "stacks", whose first item is "no stack". Addresses are hexadecimal
+// texts, since some readers have no 64-bit integers. Keys for unknown values are left out; names are escaped as JSON escapes its own.
 //
-// It builds one segment at a time: its memory follows the largest segment.
+// It builds one segment at a time, so its memory use depends on the largest segment.
 func SnapshotJSON(w io.Writer, s *snapshot.Snapshot) error {
 	out := lineWriter{w: w}
 	mark := fullMarkJSON{markOf(s), s.Mark.StepCounted, s.Mark.BatchElements, s.Mark.SequenceLength, knownTime(s.Mark.Time)}
@@ -148,8 +145,7 @@ func addressText(a uint64) string {
 	return fmt.Sprintf("%#x", a)
 }
 
-// stackList numbers the stacks that a snapshot uses; its table may hold those of
-// other snapshots too.
+// stackList numbers the stacks that a snapshot uses; its table may also have those of other snapshots.
 type stackList struct {
 	order []snapshot.StackID
 	place map[snapshot.StackID]int

@@ -13,23 +13,23 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Source is a program's file, for the live memory of each of its lines.
+// Source is a source file, for the live memory of each of its lines.
 type Source struct {
-	Path  string // as the user names it
-	File  string // as the snapshot's stacks do
+	Path  string // as the user wrote it
+	File  string // as in the snapshot's stacks
 	Lines []string
-	// Changed: the file was written after the snapshot was taken.
+	// Changed: the file was modified after the snapshot was taken.
 	Changed bool
 }
 
 // around is how many lines are shown before and after one that holds memory.
 const around = 2
 
-// RecordedAs finds the file by which a snapshot's stacks name a source file: this path, else one that ends as it does or that it ends as, the longest
-// first, else the only one of its base name. Several that are as good are returned as others.
+// RecordedAs finds the name of a source file in a snapshot's stacks: this path, else one that ends with it or that it ends with, the
+// longest first, else the only one with its base name. If several fit equally well, they are returned as others.
 func RecordedAs(s *snapshot.Snapshot, source string) (file string, others []string) {
 	source = path.Clean(filepath.ToSlash(source))
-	alike := make(map[string]int) // how many characters of the end agree as a path
+	alike := make(map[string]int) // how many characters agree at the end, as a path
 	for _, site := range s.Sites() {
 		for _, id := range s.Stacks.FrameIDs(site.Stack) {
 			f := s.Stacks.FrameAt(id).File
@@ -66,7 +66,7 @@ func endsAs(whole, end string) bool {
 	return strings.HasSuffix(whole, "/"+strings.TrimPrefix(end, "/"))
 }
 
-// linesOf is the live memory of each line of a file: of a stack's calls in it, the innermost.
+// linesOf is the live memory of each line of a file. A stack with several calls in the file counts for the innermost.
 func linesOf(s *snapshot.Snapshot, file string) map[int]diff.Tally {
 	lines := make(map[int]diff.Tally)
 	for _, site := range s.Sites() {
@@ -78,7 +78,7 @@ func linesOf(s *snapshot.Snapshot, file string) map[int]diff.Tally {
 	return lines
 }
 
-// source writes the lines of a file that hold live memory, with those around them.
+// source writes the lines of a file that hold live memory, with the lines around them.
 func (p *page) source(s *snapshot.Snapshot, live diff.Tally, source *Source) {
 	lines := linesOf(s, source.File)
 	var all, beyond diff.Tally

@@ -2,27 +2,27 @@ package report
 
 import "github.com/memdiag/memdiag/diff"
 
-// story is a comparison as every report tells it, built once. Text, Markdown and page lay it out.
+// story is the content of a comparison that all reports share. Text, Markdown and page lay it out.
 type story struct {
-	leaks    []said          // shown in full, of the process first whose leaks end the run first
+	leaks    []said          // shown in full, first those of the process whose leaks end the run first
 	grown    []*diff.Reserve // growth that no stack explains
 	maybe    []said          // inconclusive, shown in full
 	listed   []*diff.Finding // all others
-	title    string          // of those
-	accounts []account       // that sum to total
+	title    string          // title of listed
+	accounts []account       // groups that sum to total
 	total    diff.Tally
 	reserves []*diff.Reserve // reserved memory that grows alone
-	least    string          // the smallest leak that could have been shown; "" where that is unknown
+	least    string          // the smallest leak that could have been shown; "" if unknown
 }
 
-// said is a finding in the result that it is of.
+// said is a finding with its result.
 type said struct {
 	in *diff.Result
 	*diff.Finding
 }
 
-// storyOf shows leaks in full and a few inconclusive findings, since two snapshots without births make every
-// site that grew one. Between snapshots of different processes nothing has grown, and all are listed.
+// storyOf shows leaks in full, but only a few inconclusive findings: with two snapshots without births, every site that grew is one. If
+// the snapshots are of different processes, growth has no meaning, and all sites are listed.
 func storyOf(r *diff.Result, o TextOptions) *story {
 	s := &story{grown: r.Unaccounted(), title: "What else grew", accounts: accounts(r), total: r.Growth(), reserves: deviceReserves(r), least: leastText(r)}
 	leaks, maybe := withVerdict(r, diff.Leak), withVerdict(r, diff.Inconclusive)
@@ -62,8 +62,7 @@ type account struct {
 	growth diff.Tally
 }
 
-// accounts divides all rows into groups that do not overlap, leaving out groups
-// without rows.
+// accounts divides all rows into groups that do not overlap. Groups without rows are left out.
 func accounts(r *diff.Result) []account {
 	all := []account{{name: string(diff.Leak)}, {name: string(diff.Inconclusive)}, {name: string(diff.Bounded)},
 		{name: string(diff.Clean)}, {name: "grew, not judged by this rule"}, {name: "shrank"}, {name: "unchanged"}}

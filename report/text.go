@@ -9,11 +9,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Text writes the report for a terminal: one sentence with the verdict, each leak
-// in the handbook's shape, a table of what else changed whose rows sum to the
-// growth, the meters, and notes. Nothing that names a place is cut, but for the
-// middle of names of more than 400 characters; a path that is wider than o.Width
-// is folded at its slashes.
+// Text writes the report for a terminal: one sentence with the verdict, each leak in the handbook's shape, a table of the other changes
+// whose rows sum to the growth, the meters, and notes. Names of places are not cut, except for the middle of names of more than 400
+// characters. A path wider than o.Width is folded at its slashes.
 func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	p := newPage(o)
 	text, paint := sentence(r), p.paint.green
@@ -69,7 +67,7 @@ func Text(w io.Writer, r *diff.Result, o TextOptions) error {
 	return p.writeTo(w)
 }
 
-// ruleText names the rule where it is not the default.
+// ruleText names the rule if it is not the default.
 func ruleText(r *diff.Result) string {
 	if r.Rule == diff.ByTrend {
 		return ""
@@ -115,7 +113,7 @@ func (p *page) finding(r *diff.Result, f *diff.Finding, o TextOptions) {
 
 func (p *page) labelled(label, text string) { p.prose(label+": ", "  ", text) }
 
-// stack draws the calls outermost first, the guilty line marked.
+// stack draws the calls outermost first, with the guilty line marked.
 func (p *page) stack(f *diff.Finding, all bool) {
 	lines := stackLines(f.Rows[0].Frames, f.Headline, all)
 	if len(lines) == 0 {
@@ -142,8 +140,7 @@ func (p *page) stack(f *diff.Finding, all bool) {
 	}
 }
 
-// size says what grew, in the handbook's line, and what the program had asked
-// for where the allocator took more.
+// size says what grew, in the handbook's line, and how much the program had requested if the allocator took more.
 func (p *page) size(r *diff.Result, f *diff.Finding) {
 	g := f.Growth()
 	first, _ := names(r)
@@ -167,7 +164,7 @@ func (p *page) size(r *diff.Result, f *diff.Finding) {
 	}
 }
 
-// common is what makes a finding's stacks one leak.
+// common is why a finding's stacks are one leak.
 func common(f *diff.Finding) string {
 	if f.Joined > 0 {
 		return "one holder retains"
@@ -201,8 +198,7 @@ func (p *page) together(f *diff.Finding, o TextOptions) {
 	p.table([]column{{"  blocks", true}, {"bytes", true}, {"where", false}}, rows)
 }
 
-// held says what keeps the blocks alive: the holder that a recorder found, and
-// the classes of reference on the blocks.
+// held says what keeps the blocks alive: the holder that a recorder found, and the classes of reference on the blocks.
 func held(f *diff.Finding) string {
 	text := heldBy(f.Holder, f.Owners())
 	if h := f.Partly; h != nil {
@@ -251,7 +247,7 @@ func ofBound(h *snapshot.Holder) string {
 	return " of at most " + grouped(int64(h.Bound))
 }
 
-// countedAt is " at step 75" where a holder's items were counted before the snapshot.
+// countedAt is " at step 75" if a holder's items were counted before the snapshot.
 func countedAt(h *snapshot.Holder) string {
 	if h.Counted == 0 {
 		return ""
@@ -259,7 +255,7 @@ func countedAt(h *snapshot.Holder) string {
 	return " at step " + grouped(h.Counted)
 }
 
-// join puts parts one behind the other, but for what is empty.
+// join joins the parts that are not empty with semicolons.
 func join(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
@@ -316,12 +312,12 @@ func (p *page) elseGrew(title string, findings []*diff.Finding, o TextOptions) {
 	p.line("")
 }
 
-// ofNothing is true for what is harmless and takes no memory, such as a program that JAX compiled once.
+// ofNothing reports whether a finding is harmless and takes no memory, such as a program that JAX compiled once.
 func ofNothing(f *diff.Finding) bool {
 	return f.Growth().Bytes == 0 && (f.Verdict == diff.Bounded || f.Verdict == diff.Clean)
 }
 
-// totals accounts for every row once, so that the lines sum to the growth.
+// totals counts every row once, so that the lines sum to the growth.
 func (p *page) totals(r *diff.Result, s *story) {
 	first, last := names(r)
 	p.line(p.paint.bold("Live memory" + ofWhom(r) + ", " + first + " to " + last))

@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// byteTicks marks an axis of bytes at round figures of one IEC unit, about five
-// to eight of them.
+// byteTicks marks an axis of bytes at about five to eight round values of one IEC unit.
 type byteTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -41,8 +40,8 @@ func (byteTicks) Ticks(low, high float64) []plot.Tick {
 // maxTicks is more than an axis of six to eight steps ever has.
 const maxTicks = 20
 
-// multiples lists those of step from low to high, rising, maxTicks at most. Where
-// low is so large that a step is lost in its rounding, some are left out.
+// multiples lists the multiples of step from low to high, ascending, at most maxTicks. If low is so large that a step is lost in
+// rounding, some are left out.
 func multiples(step, low, high float64) []float64 {
 	var out []float64
 	first := math.Ceil(low / step)
@@ -58,10 +57,10 @@ func multiples(step, low, high float64) []float64 {
 	return out
 }
 
-// roundTo takes off what binary fractions leave behind the ninth digit.
+// roundTo removes the rounding errors of binary fractions after the ninth digit.
 func roundTo(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 
-// stepTicks marks whole numbers, with thousands apart.
+// stepTicks marks whole numbers, with a separator for thousands.
 type stepTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -74,8 +73,7 @@ func (stepTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// wholeNumber groups thousands. A float of 2^63, which the last step may round
-// to, is no int64 any more.
+// wholeNumber groups thousands. The last step may round to a float of 2^63, which does not fit into an int64.
 func wholeNumber(v float64) string {
 	if v >= math.MaxInt64 {
 		return grouped(math.MaxInt64)

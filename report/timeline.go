@@ -16,10 +16,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// timelineSites is how many sites a timeline tells apart; the others are one.
+// timelineSites is how many sites a timeline distinguishes; the others are one.
 const timelineSites = 2000
 
-// timelineView is what the template of a timeline's page shows.
+// timelineView is the input of the template for a timeline's page.
 type timelineView struct {
 	Title, Lead, Name, Version string
 	Notes                      []string
@@ -29,32 +29,33 @@ type timelineView struct {
 	Data                       timelineJSON
 }
 
-// timelineJSON is what the page's script draws.
+// timelineJSON is the input of the page's script.
 type timelineJSON struct {
 	Events    int64 `json:"events"`
 	BinEvents int64 `json:"bin_events"`
 	Peak      int64 `json:"peak"`
 	PeakEvent int64 `json:"peak_event"`
-	// Bins are the bytes live at most, reserved at most (0 where that is not known), and folded, and the microseconds from the record's first event to theirs.
+	// Bins have the most live bytes, the most reserved bytes (0 if unknown), the folded bytes, and the microseconds from the record's
+	// first event.
 	Bins    [][4]int64 `json:"bins"`
 	Steps   []int64    `json:"steps"`
 	Refused [][2]int64 `json:"refused"` // event and bytes
-	// Lives are, in base64, four varints each: events since the birth before, events until the free or 0, bytes, and the site.
+	// Lives are four varints each, in base64: events since the previous birth, events until the free or 0, bytes, and the site.
 	Lives string     `json:"lives"`
 	Count int        `json:"count"`
 	Sites []siteJSON `json:"sites"`
-	Names [][3]any   `json:"names"` // of calls: whole, short, and whether it is a library's
+	Names [][3]any   `json:"names"` // names of calls: full, short, and whether it is a library's
 }
 
-// siteJSON is a site, with its calls among the names, the outermost first.
+// siteJSON is a site. Its frames are indices into the names, the outermost call first.
 type siteJSON struct {
 	Label  string `json:"label"`
 	Frames []int  `json:"frames"`
-	Leak   string `json:"leak,omitempty"` // "leak" or "may be a leak", by when its live blocks were born
+	Leak   string `json:"leak,omitempty"` // "leak" or "may be a leak", judged by the births of its live blocks
 }
 
-// TimelinePage writes what a device's memory did over a snapshot's record as one HTML file that needs nothing else: each block as a
-// band from its allocation to its free, as PyTorch's own viewer draws them, and what was live at any moment, by site and by call.
+// TimelinePage writes what a device's memory did during a snapshot's record, as one self-contained HTML file: each block as a band from
+// its allocation to its free, as in PyTorch's own viewer, and what was live at any moment, by site and by call.
 func TimelinePage(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline, about About) error {
 	v := timelineView{Name: nameOf(about), Version: brief(about.Version)}
 	device := deviceName(s.Devices[line.Device])
@@ -72,7 +73,7 @@ func TimelinePage(w io.Writer, s *snapshot.Snapshot, line *snapshot.Timeline, ab
 	return v.write(w)
 }
 
-// timelineLead says how long the record is, and what it starts and ends with.
+// timelineLead says how long the record is, and what is live at its start and end.
 func timelineLead(s *snapshot.Snapshot, line *snapshot.Timeline) string {
 	var older, left snapshot.Bytes
 	for _, l := range line.Lives {
@@ -108,7 +109,7 @@ func timelineNotes(s *snapshot.Snapshot, line *snapshot.Timeline) []string {
 	return notes
 }
 
-// suspectsOn are the stacks on a device that look like a leak by when their blocks were born, or may be one, and which of the two.
+// suspectsOn are the stacks on a device that are leaks or possible leaks by the births of their blocks, with which of the two they are.
 func suspectsOn(s *snapshot.Snapshot, device int) map[snapshot.Hash]string {
 	out := make(map[snapshot.Hash]string)
 	ages := diff.Inspect(s)
@@ -134,7 +135,7 @@ func timelineData(s *snapshot.Snapshot, line *snapshot.Timeline, suspects map[sn
 		out.Bins = append(out.Bins, [4]int64{int64(b.Live), int64(b.Reserved), int64(b.Folded), at})
 	}
 	if slices.ContainsFunc(line.Bins, func(b snapshot.TimelineBin) bool { return b.Reserved < b.Live }) {
-		for i := range out.Bins { // the record lacks what was done to segments
+		for i := range out.Bins { // the record lacks the events of segments
 			out.Bins[i][1] = 0
 		}
 	}

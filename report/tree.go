@@ -9,11 +9,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Calls of a tree that hold less than this share of all are one line together.
+// leastBranch: calls of a tree that hold less than this share of the total are summed in one line.
 const leastBranch = 0.01
 
-// Tree writes p as a tree of calls for a terminal: a line a call, with the bytes of all that is below it and their share. It is indented where
-// stacks part. Calls that hold less than a hundredth are added up.
+// Tree writes p as a tree of calls for a terminal: one line per call, with the bytes of everything below it and their share. It is
+// indented where stacks branch. Calls that hold less than a hundredth are summed.
 func Tree(w io.Writer, p *Profile, o TextOptions) error {
 	out := newPage(o)
 	t := newFlameTree(p)

@@ -12,15 +12,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Verified is how a rank of the run after a fix compares with the same rank before. The
-// verification is nil where that rank is not in the run after, and the rank NoRank where there
-// is only one.
+// Verified compares a rank of the run after a fix with the same rank before. Its verification is nil if the run after has no such rank,
+// and the rank is NoRank if there is only one.
 type Verified struct {
 	Rank int
 	*baseline.Verification
 }
 
-// answer is that of the rank.
+// answer is the rank's answer.
 func (v *Verified) answer() baseline.Answer {
 	if v.Verification == nil {
 		return baseline.CannotTell
@@ -28,10 +27,9 @@ func (v *Verified) answer() baseline.Answer {
 	return v.Overall()
 }
 
-// Verify writes whether a fix worked, and returns that: a sentence, and for each leak a line with its
-// rates and their intervals, and the evidence that the run after came to the work that leaked. Of
-// several ranks it says which answer each has, and tells of the first that decides. Ranks that
-// leaked neither before nor after do not count.
+// Verify writes and returns whether a fix worked: a sentence, and for each leak a line with its rates and their intervals, and evidence
+// that the run after reached the work that leaked. For several ranks it lists the answer of each, and describes the first that decides.
+// Ranks that leaked neither before nor after are left out.
 func Verify(w io.Writer, ranks []Verified) (baseline.Answer, error) {
 	several := len(ranks) > 1
 	if several {
@@ -112,7 +110,7 @@ func verification(v *baseline.Verification) string {
 	return b.String()
 }
 
-// effects are the lines on losses, the time of a step and peaks; none of what neither run tells.
+// effects are the lines on losses, the time of a step and peaks; none for what neither run has.
 func effects(e *baseline.Effects) string {
 	var b strings.Builder
 	if l := &e.Losses; l.Recorded[0] || l.Recorded[1] {
@@ -140,7 +138,7 @@ func effects(e *baseline.Effects) string {
 	return b.String()
 }
 
-// stepTimes says whether steps became slower, as a clause; "" where one of the runs is too short to tell.
+// stepTimes says whether steps became slower, as a clause; "" if one of the runs is too short to show it.
 func stepTimes(e *baseline.Effects) string {
 	was, is := &e.StepTime[0], &e.StepTime[1]
 	if was.Median <= 0 || is.Median <= 0 {
@@ -170,10 +168,10 @@ func waitedShare(s *baseline.StepTime) string {
 	return fmt.Sprintf("%.0f %% of the time", 100*s.Waited)
 }
 
-// spread is half the width of a band, as "3.0 %" of its middle.
+// spread is half the width of a band, as a percentage of its middle: "3.0 %".
 func spread(b diff.Band) string { return fmt.Sprintf("%.1f %%", 100*b.Spread()) }
 
-// LossesText says whether the losses of two runs are the same, a clause.
+// LossesText says whether the losses of two runs are the same, as a clause.
 func LossesText(l *baseline.Losses) string {
 	switch {
 	case l.Differs:
@@ -198,7 +196,7 @@ func stepTime(seconds float64) string {
 	return fmt.Sprintf("%.3g s a step", seconds)
 }
 
-// checkedPlace is where a check looks.
+// checkedPlace is the place that a check is about.
 func checkedPlace(c *baseline.Check) string {
 	switch {
 	case c.Process != nil && c.Process.Processes != nil:
@@ -216,7 +214,7 @@ func checkedPlace(c *baseline.Check) string {
 	return Place(c.Finding)
 }
 
-// verified is the line, or lines, of checks that have one rate.
+// verified is the line, or lines, of checks that share one rate.
 func verified(checks []baseline.Check) string {
 	var places []string
 	for i := range checks {
@@ -233,7 +231,8 @@ func verified(checks []baseline.Check) string {
 	return line
 }
 
-// afterText is the rate after a fix; "unchanged" of what no longer grows and wavers, since an interval around zero says no more.
+// afterText is the rate after a fix. It is "about 0 B" if growth is gone and the interval includes zero, since the interval would say
+// no more.
 func afterText(c *baseline.Check) string {
 	if s := c.After; c.Answer == baseline.Gone && s.Low <= 0 && s.High >= 0 && s.Low < s.High {
 		return "about 0 B"
@@ -241,8 +240,7 @@ func afterText(c *baseline.Check) string {
 	return rateInterval(c.After)
 }
 
-// rateInterval is "512 KiB (500 KiB to 520 KiB)", or the rate alone where its interval
-// reads the same.
+// rateInterval is "512 KiB (500 KiB to 520 KiB)", or the rate alone if its interval reads the same.
 func rateInterval(s trend.Slope) string {
 	text, low, high := snapshot.FormatBytes(s.Value), snapshot.FormatBytes(s.Low), snapshot.FormatBytes(s.High)
 	if low == text && high == text {

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestLabel is in characters; Prometheus takes any length by default, and holds all in memory.
+// longestLabel is in characters. Prometheus by default takes any length, and holds all labels in memory.
 const longestLabel = 120
 
-// Label is a value that Prometheus takes and a person can read: valid UTF-8 on one line, without characters that a
-// terminal obeys, of 120 characters at most. The middle of a longer one is left out.
+// Label makes a value that Prometheus takes and a person can read: valid UTF-8 on one line, without characters that a terminal obeys,
+// at most 120 characters. The middle of a longer value is left out.
 func Label(value string) string {
 	value = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -26,7 +26,7 @@ func Label(value string) string {
 	return string(runes[:half]) + "…" + string(runes[len(runes)-half:])
 }
 
-// bounded leaves out the middle of what is far too long, so that no megabytes are looked through for 120 characters.
+// bounded leaves out the middle of a very long value, so that Label does not scan megabytes for 120 characters.
 func bounded(value string) string {
 	const side = longestLabel * utf8.UTFMax
 	if len(value) <= 2*side {

@@ -1,4 +1,4 @@
-// Package metrics renders what is known of runs as metrics for Prometheus.
+// Package metrics renders what is known about runs as metrics for Prometheus.
 package metrics
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Look is what was seen of one run, or of one rank of it, at one time.
+// Look is the state of one run, or of one rank, at one time.
 type Look struct {
-	Name   string // of the run; it becomes the label run
+	Name   string // the run's name, for the label run
 	Run    *snapshot.Run
 	Rank   int          // snapshot.NoRank in a run without ranks
 	Result *diff.Result // nil if the run is too short to judge
-	// Leaks reports whether a finding counts as a leak. It is nil if the finding's own verdict says so; who looks again and
-	// again asks for more.
+	// Leaks reports whether a finding counts as a leak. If nil, the finding's own verdict decides; a watch, which judges repeatedly,
+	// sets a stricter test.
 	Leaks   func(*diff.Finding) bool
 	Budgets []budget.Outcome
-	Root    report.Folder // that places of findings are relative to
-	Ended   bool          // the run has ended, also if nothing in its folder says so
+	Root    report.Folder // places of findings are relative to it
+	Ended   bool          // whether the run has ended, even if its folder does not say so
 	At      time.Time     // when it was seen
-	Took    time.Duration // to read and to judge
+	Took    time.Duration // the time to read and to judge
 }
 
-// Bounds on what one page has of one look, so that hostile or strange runs make no page of millions of lines.
+// Bounds on the metrics of one look, so that a hostile or strange run does not make a page of millions of lines.
 const (
 	mostSites   = 10
 	mostRoles   = 20
@@ -41,8 +41,8 @@ const (
 	mostBudgets = 64
 )
 
-// Of returns the metrics of looks. A second run of one name gets a number. The result does not change
-// any more and may be gathered from at any time, by several at once.
+// Of returns the metrics of looks. A second run with the same name gets a number. The result does not change and may be gathered from
+// concurrently.
 func Of(looks ...Look) prometheus.Gatherer {
 	c := &collected{seen: make(map[string]bool)}
 	names := make(map[string]int)
@@ -70,16 +70,16 @@ func Of(looks ...Look) prometheus.Gatherer {
 	return registry
 }
 
-// collected are the metrics of one page. It is an unchecked collector: which there are hangs on the run.
+// collected are the metrics of one page. It is an unchecked collector, since the metrics depend on the run.
 type collected struct {
 	metrics []prometheus.Metric
 	seen    map[string]bool
 }
 
-// Describe says nothing in advance.
+// Describe sends nothing, as an unchecked collector does.
 func (c *collected) Describe(chan<- *prometheus.Desc) {}
 
-// Collect hands out all metrics.
+// Collect sends all metrics.
 func (c *collected) Collect(to chan<- prometheus.Metric) {
 	for _, m := range c.metrics {
 		to <- m
@@ -95,7 +95,8 @@ type one struct {
 // labels are pairs of a name and a value. Values are made safe when they are used.
 type labels []string
 
-// add adds one figure, with the run's own labels. A second one of equal name and labels is left out: a page with both is not read at all.
+// add adds one figure, with the run's own labels. A second figure with equal name and labels is left out, since Prometheus rejects a
+// page with both.
 func (o *one) add(kind prometheus.ValueType, name, help string, value float64, l labels) {
 	pairs := append(labels{"run", o.run, "host", o.host, "rank", o.rank}, l...)
 	var names, values []string
@@ -120,14 +121,14 @@ func (o *one) counter(name, help string, value float64, l ...string) {
 	o.add(prometheus.CounterValue, name, help, value, l)
 }
 
-// bytes adds a size that is known.
+// bytes adds a size if it is known.
 func (o *one) bytes(name, help string, size snapshot.Bytes, l ...string) {
 	if size >= 0 {
 		o.gauge(name, help, float64(size), l...)
 	}
 }
 
-// moment adds a time that is known.
+// moment adds a time if it is known.
 func (o *one) moment(name, help string, at time.Time, l ...string) {
 	if !at.IsZero() {
 		o.gauge(name, help, float64(at.UnixMicro())/1e6, l...)
@@ -141,7 +142,7 @@ func boolean(is bool) float64 {
 	return 0
 }
 
-// look says what was read, and when.
+// look adds what was read, and when.
 func (o *one) look(l *Look) {
 	info := &l.Run.Info
 	o.gauge("run_info", "A run that memdiag looks at; always 1.", 1, "workload", info.Workload, "recorded_by", info.Version)
@@ -178,7 +179,7 @@ func lastMark(run *snapshot.Run) snapshot.Mark {
 	return mark
 }
 
-// devices adds the meters of the run's process, and of others that were recorded beside it and are there.
+// devices adds the meters of the run's process, and of child processes that were recorded and still exist.
 func (o *one) devices(run *snapshot.Run) {
 	room := mostDevices
 	folded := o.metersOf(run, "", &room)
@@ -193,8 +194,7 @@ func (o *one) devices(run *snapshot.Run) {
 	}
 }
 
-// metersOf adds the meters of one process, with its role, as long as there is room for more devices. It returns how many it
-// leaves out.
+// metersOf adds the meters of one process, with its role, while room allows more devices. It returns how many devices it leaves out.
 func (o *one) metersOf(run *snapshot.Run, role string, room *int) (folded int) {
 	devices := lastDevices(run)
 	folded = max(0, len(devices)-*room)
@@ -210,7 +210,7 @@ func (o *one) metersOf(run *snapshot.Run, role string, room *int) (folded int) {
 		o.bytes("active_bytes", "Allocated memory, and freed memory that a stream still uses.", m.Active, l...)
 		o.bytes("reserved_bytes", "Memory that the allocator has taken from the driver or the system.", m.Reserved, l...)
 		switch {
-		case m.Driver == 0: // nobody asked
+		case m.Driver == 0: // not read
 		case d.Kind.InProcess() || d.Kind == snapshot.Process:
 			o.bytes("resident_bytes", "Resident memory of a recorded process.", m.Driver, l...)
 		default:
@@ -232,7 +232,7 @@ func (o *one) metersOf(run *snapshot.Run, role string, room *int) (folded int) {
 	return folded
 }
 
-// lastDevices are those of the last snapshot, with the counters of the last step if that is later.
+// lastDevices are the devices of the last snapshot, with the counters of the last step if that is later.
 func lastDevices(run *snapshot.Run) []snapshot.Device {
 	n := len(run.Snapshots)
 	if n == 0 {
@@ -249,7 +249,7 @@ func lastDevices(run *snapshot.Run) []snapshot.Device {
 		if at < 0 {
 			continue
 		}
-		if meters.Driver == snapshot.Unknown { // it is in snapshots alone
+		if meters.Driver == snapshot.Unknown { // only snapshots have it
 			meters.Driver = devices[at].Meters.Driver
 		}
 		devices[at].Meters = meters
@@ -257,7 +257,7 @@ func lastDevices(run *snapshot.Run) []snapshot.Device {
 	return devices
 }
 
-// lastTime is when the tree was last looked at.
+// lastTime is when the tree was last sampled.
 func lastTime(tree *snapshot.Tree) (last time.Time) {
 	for i := range tree.Processes {
 		if points := tree.Processes[i].Points; points[len(points)-1].Time.After(last) {
@@ -267,7 +267,7 @@ func lastTime(tree *snapshot.Tree) (last time.Time) {
 	return last
 }
 
-// present are the processes that were there at the last look at the tree; nil without one.
+// present are the PIDs of the processes that existed when the tree was last sampled; nil without a tree.
 func present(tree *snapshot.Tree) map[int]bool {
 	if tree == nil {
 		return nil
@@ -283,7 +283,7 @@ func present(tree *snapshot.Tree) map[int]bool {
 
 func deviceName(d snapshot.Device) string { return string(d.Kind) + ":" + strconv.Itoa(d.Index) }
 
-// processes adds what the system says of the processes that are there, by role, and of their control group.
+// processes adds the system's figures for the existing processes, by role, and for their control group.
 func (o *one) processes(tree *snapshot.Tree) {
 	if tree == nil {
 		return
@@ -339,7 +339,7 @@ func (o *one) processes(tree *snapshot.Tree) {
 	}
 }
 
-// budgets adds how budgets are kept.
+// budgets adds the outcomes of budgets.
 func (o *one) budgets(all []budget.Outcome) {
 	for i := range all[:min(len(all), mostBudgets)] {
 		b := &all[i]
@@ -410,7 +410,7 @@ func (o *one) verdicts(all []*diff.Finding, leaks func(*diff.Finding) bool) {
 	}
 }
 
-// soonest adds for each device which of the leaks fills it first, and when.
+// soonest adds for each device when the first of its leaks fills it.
 func (o *one) soonest(l *Look, all []*diff.Finding, leaks func(*diff.Finding) bool) {
 	first := make(map[string]*diff.Forecast)
 	last := lastMark(l.Run)

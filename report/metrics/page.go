@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Text writes metrics as Prometheus' text, which is also what node_exporter reads from a file.
+// Text writes metrics in Prometheus' text format, which node_exporter also reads from files.
 func Text(w io.Writer, from prometheus.Gatherer) error {
 	families, err := from.Gather()
 	if err != nil {
@@ -26,8 +26,8 @@ func Text(w io.Writer, from prometheus.Gatherer) error {
 	return nil
 }
 
-// Page serves the metrics of the last look over HTTP, as Prometheus' text or as OpenMetrics, whichever is asked for. It
-// never waits for a look that is under way. The zero value has no metrics.
+// Page serves the metrics of the last look over HTTP, as Prometheus' text or as OpenMetrics, as requested. It never waits for a look in
+// progress. The zero value has no metrics.
 type Page struct {
 	last atomic.Pointer[[]*dto.MetricFamily]
 }
@@ -41,7 +41,7 @@ func (p *Page) Set(from prometheus.Gatherer) error {
 	return err
 }
 
-// Families are what is served; nil before there are any.
+// Families are the metrics that are served; nil if none were set.
 func (p *Page) Families() []*dto.MetricFamily {
 	if families := p.last.Load(); families != nil {
 		return *families
@@ -49,7 +49,7 @@ func (p *Page) Families() []*dto.MetricFamily {
 	return nil
 }
 
-// atOnce is how many requests are answered at once: a page is small, and nobody needs more.
+// atOnce is how many requests are answered concurrently. A page is small, and nobody needs more.
 const atOnce = 8
 
 // Handler answers requests for the page.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Series are metrics as Prometheus' remote write 1.0 sends them: a WriteRequest of Protocol Buffers.
-// https://prometheus.io/docs/specs/prw/remote_write_spec/ has the message; all receivers take it.
+// Series are metrics encoded for Prometheus' remote write 1.0: a WriteRequest in Protocol Buffers. See
+// https://prometheus.io/docs/specs/prw/remote_write_spec/; all receivers accept it.
 type Series struct{ message []byte }
 
 // Fields of the messages WriteRequest, TimeSeries, Label and Sample.
@@ -23,21 +23,21 @@ const (
 	numberField, momentsField protowire.Number = 1, 2
 )
 
-// SeriesOf are gauges and counters as they were at a time.
+// SeriesOf encodes gauges and counters as samples at a time.
 func SeriesOf(families []*dto.MetricFamily, at time.Time) Series {
 	var s Series
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			labels := []*dto.LabelPair{pair("__name__", family.GetName())}
 			labels = append(labels, m.GetLabel()...)
-			labels = slices.DeleteFunc(labels, func(l *dto.LabelPair) bool { return l.GetValue() == "" }) // which is no label
+			labels = slices.DeleteFunc(labels, func(l *dto.LabelPair) bool { return l.GetValue() == "" }) // an empty value means no label
 			slices.SortFunc(labels, func(a, b *dto.LabelPair) int { return cmp.Compare(a.GetName(), b.GetName()) })
 			var one []byte
 			for _, l := range labels {
 				one = embed(one, labelField, protowire.AppendString(protowire.AppendTag(
 					protowire.AppendString(protowire.AppendTag(nil, nameField, protowire.BytesType), l.GetName()), valueField, protowire.BytesType), l.GetValue()))
 			}
-			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() // it is either
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() // only one of them is set
 			one = embed(one, sampleField, protowire.AppendVarint(protowire.AppendTag(
 				protowire.AppendFixed64(protowire.AppendTag(nil, numberField, protowire.Fixed64Type), math.Float64bits(value)), momentsField, protowire.VarintType), uint64(at.UnixMilli()))) //nolint:gosec // an int64 as Protocol Buffers have it
 			s.message = embed(s.message, seriesField, one)
@@ -53,7 +53,7 @@ func embed(to []byte, field protowire.Number, message []byte) []byte {
 
 func pair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
 
-// SizeVT and MarshalToSizedBufferVT are what the client of remote write asks of a message.
+// SizeVT and MarshalToSizedBufferVT are the methods that the remote write client calls on a message.
 func (s Series) SizeVT() int { return len(s.message) }
 
 // MarshalToSizedBufferVT fills the end of a buffer.

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// sites adds the verdicts and rates of the largest findings, and sums up the others.
+// sites adds the verdicts and rates of the largest findings, and counts the others.
 type sites struct {
 	o      *one
 	look   *Look
@@ -23,7 +23,7 @@ func newSites(o *one, l *Look, leaks func(*diff.Finding) bool) *sites {
 	return &sites{o: o, look: l, leaks: leaks, rates: make(map[string]float64)}
 }
 
-// add adds one finding; the largest come first.
+// add adds one finding; call it with the largest first.
 func (s *sites) add(f *diff.Finding) {
 	device, result := deviceName(f.Rows[0].Device), s.look.Result
 	if f.Child != nil {
@@ -43,7 +43,7 @@ func (s *sites) add(f *diff.Finding) {
 	if s.shown < mostSites {
 		s.o.gauge("site_leaks", "1 if an allocation site leaks, 0 if it grew and does not, or not surely; the ten largest have one.", boolean(s.leaks(f)), l...)
 	}
-	if len(s.o.metrics) == before { // one of the same line and function stands already
+	if len(s.o.metrics) == before { // there is one with the same line and function
 		s.folded++
 		return
 	}
@@ -57,7 +57,7 @@ func (s *sites) add(f *diff.Finding) {
 	}
 }
 
-// end adds what is of all of them.
+// end adds the totals.
 func (s *sites) end() {
 	s.o.gauge("sites_folded", "Sites that grew and have no metrics of their own.", float64(s.folded))
 	for _, device := range slices.Sorted(maps.Keys(s.rates)) {
@@ -65,7 +65,7 @@ func (s *sites) end() {
 	}
 }
 
-// perSecond is a rate by the clock, at the pace of the run until now; false if that is not known.
+// perSecond is a rate per second, at the average pace of the run; false if that is unknown.
 func perSecond(r diff.Rate, result *diff.Result) (float64, bool) {
 	switch r.Unit {
 	case series.Second:

@@ -1,4 +1,4 @@
-// Package profilestore sends profiles to stores of continuous profiling.
+// Package profilestore sends profiles to continuous profiling servers.
 package profilestore
 
 import (
@@ -18,40 +18,40 @@ import (
 	"time"
 )
 
-// Store is a server that takes profiles in pprof's format.
+// Store is a server that accepts profiles in pprof's format.
 type Store struct {
-	// URL is of Pyroscope, or if its path ends in /profiles/writeraw, of Parca.
+	// URL is the address of Pyroscope or, if its path ends in /profiles/writeraw, of Parca.
 	URL *url.URL
-	// Authorization is the header of that name; "" for none, or what the URL has.
+	// Authorization is the value of the header with that name; "" for none, or for the URL's own user.
 	Authorization string
 }
 
-// Profile is one in pprof's format, of a span of time.
+// Profile is a profile in pprof's format that covers a span of time.
 type Profile struct {
 	Gzipped     []byte
-	Type        string            // of its sample that is bytes
-	Name        string            // of what was profiled
-	Labels      map[string]string // names are made such as the stores take
+	Type        string            // name of the sample type for bytes
+	Name        string            // name of what was profiled
+	Labels      map[string]string // names are adapted to what the stores accept
 	From, Until time.Time
 }
 
-// A profile is sent so often, as long as the server fails, each time with so long to answer.
+// tries: how many times a profile is sent while the server fails. patient: how long each may take.
 const (
 	tries   = 3
 	patient = 30 * time.Second
 )
 
-// pause is before a second try, and doubles.
+// pause is the time before the second try; it doubles before each next one.
 var pause = time.Second
 
-// Pyroscope's and Parca's ways in: https://grafana.com/docs/pyroscope/latest/reference-server-api/ and WriteRaw of
+// Endpoints of Pyroscope, https://grafana.com/docs/pyroscope/latest/reference-server-api/, and of Parca, WriteRaw of
 // parca.profilestore.v1alpha1.ProfileStoreService.
 const (
 	pyroscopePath = "/ingest"
 	parcaPath     = "/profiles/writeraw"
 )
 
-// Send sends a profile. Errors have no URL in them, which may have a secret.
+// Send sends a profile. Its errors contain no URL, which may have a secret.
 func (s *Store) Send(ctx context.Context, p Profile) error {
 	of := s.toPyroscope
 	if strings.HasSuffix(s.URL.Path, parcaPath) {
@@ -78,7 +78,7 @@ func (s *Store) Send(ctx context.Context, p Profile) error {
 	}
 }
 
-// once sends a request, and tells whether it may be tried again.
+// once sends a request, and reports whether it may be tried again.
 func once(client *http.Client, request *http.Request) (again bool, err error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -87,7 +87,7 @@ func once(client *http.Client, request *http.Request) (again bool, err error) {
 		}
 		return true, err
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as it is of use
+	defer func() { _ = response.Body.Close() }() // it is read as far as it is needed
 	const most = 200
 	text, _ := io.ReadAll(io.LimitReader(response.Body, most)) // of use even in part
 	if response.StatusCode/100 == 2 {
@@ -154,7 +154,7 @@ func named(name string, labels map[string]string) string {
 	return labelName(name) + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// labelName keeps letters, digits and underscores.
+// labelName replaces everything except letters, digits and underscores.
 func labelName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -179,7 +179,7 @@ func (s *Store) toParca(ctx context.Context, p Profile) (*http.Request, error) {
 		labels = append(labels, parcaLabel{labelName(key), p.Labels[key]})
 	}
 	type sample struct {
-		RawProfile []byte `json:"rawProfile"` // base64, as JSON of protocol buffers has bytes
+		RawProfile []byte `json:"rawProfile"` // base64, as bytes are in the JSON of Protocol Buffers
 	}
 	type series struct {
 		Labels  map[string][]parcaLabel `json:"labels"`
