@@ -1,5 +1,5 @@
-// Package gate decides whether a run passes CI. It is pure: what was judged and what a user set go in, and a decision
-// with its sentences comes out.
+// Package gate decides whether a run passes CI. It is pure: it takes judged ranks and the user's options, and returns a decision with
+// its sentences.
 package gate
 
 import (
@@ -11,40 +11,40 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// Options are what a user sets.
+// Options are the user's settings.
 type Options struct {
 	Slice     Slice
 	Budgets   []budget.Budget
-	MaxGrowth diff.Growth // leaks pass that grow by no more together; without a unit none does
-	Canary    bool        // one was planted, whether or not the run has it
-	AllRanks  bool        // each rank is judged, and not one alone
+	MaxGrowth diff.Growth // leaks pass if together they grow by at most this; without a unit no leak passes
+	Canary    bool        // whether a canary was requested, even if the run has none
+	AllRanks  bool        // whether each rank is judged, instead of one
 	InDoubt   Doubt
 }
 
-// Doubt is the result of a run that cannot be judged.
+// Doubt is the result for a run that cannot be judged.
 type Doubt string
 
-// The results. Doubt about the gate itself, as of a canary that could not be planted, never passes.
+// The results. Doubt about the gate itself, such as a canary that could not be planted, never passes.
 const (
 	DoubtStays  Doubt = "" // it is inconclusive
 	DoubtPasses Doubt = "pass"
 	DoubtFails  Doubt = "fail"
 )
 
-// Decision is what a gate decided, and says.
+// Decision is a gate's decision, with its texts.
 type Decision struct {
-	Verdict   diff.Verdict // Leak: it fails; Clean: it passes; report.OverBudget: it fails by a budget alone; else Inconclusive
-	Headlines []string     // a line for each rank, or for several that say the same
-	Explained bool         // whether holders, causes and fixes are of use: something leaks, or may
+	Verdict   diff.Verdict // Leak: it fails; Clean: it passes; report.OverBudget: it fails only because of a budget; else Inconclusive
+	Headlines []string     // one line for each rank, or for several ranks with the same text
+	Explained bool         // whether holders, causes and fixes are useful: there is a leak or a possible leak
 	More      []string     // after the headlines: budgets, the canary, what was not seen
-	Sentence  string       // all of it in one, for files
+	Sentence  string       // all texts in one sentence, for files
 }
 
-// Fails reports whether CI is to fail.
+// Fails reports whether CI should fail.
 func (d *Decision) Fails() bool { return d.Verdict == diff.Leak || d.Verdict == report.OverBudget }
 
-// Decide weighs the ranks, and the leaks that a baseline lets pass or not: a leak or a broken budget before doubt,
-// and doubt before a pass. It writes into ranks what leaves them in doubt.
+// Decide makes the decision for all ranks, given which leaks a baseline lets pass. A leak or a broken budget comes before doubt, and
+// doubt before a pass. It writes the reasons for doubt into ranks.
 func (o Options) Decide(ranks []Rank, outcome *baseline.Outcome) *Decision {
 	acrossRanks(ranks)
 	leaks, passing := o.leaks(ranks, outcome)
@@ -61,7 +61,7 @@ func (o Options) Decide(ranks []Rank, outcome *baseline.Outcome) *Decision {
 		}
 	}
 	if n := len(outcome.Failing()); len(ranks) == 1 && leaks && 0 < n && n < len(outcome.Leaks) {
-		ranks[0].Said = report.Failing(outcome) // the headline may be of one that passes
+		ranks[0].Said = report.Failing(outcome) // the headline may be about a leak that passes
 	}
 	d.Headlines = lines(ranks, func(r *Rank) []string {
 		said := r.Said
@@ -77,7 +77,7 @@ func (o Options) Decide(ranks []Rank, outcome *baseline.Outcome) *Decision {
 	d.More = lines(ranks, (*Rank).more)
 	d.Sentence = sentence(ranks)
 	if slices.ContainsFunc(ranks, func(r Rank) bool { return r.bird == missed }) {
-		d.Verdict = diff.Leak // what let this pass may have let anything pass
+		d.Verdict = diff.Leak // a gate that missed the canary may have missed anything
 	}
 	if d.Verdict == diff.Inconclusive {
 		d.Verdict = o.settled(ranks)
@@ -85,7 +85,7 @@ func (o Options) Decide(ranks []Rank, outcome *baseline.Outcome) *Decision {
 	return d
 }
 
-// leaks reports whether leaks fail, and says what a headline with leaks begins with where they pass.
+// leaks reports whether leaks fail. If they pass, it returns the beginning of a headline about them.
 func (o Options) leaks(ranks []Rank, outcome *baseline.Outcome) (fail bool, passing string) {
 	failing := outcome.Failing()
 	if !slices.ContainsFunc(failing, func(l baseline.Leak) bool { return confirmed(ranks, l) }) {
@@ -102,7 +102,7 @@ func (o Options) leaks(ranks []Rank, outcome *baseline.Outcome) (fail bool, pass
 	return false, "in the baseline: "
 }
 
-// confirmed reports whether no rank's run of half the steps speaks against a leak.
+// confirmed reports whether no rank's run with half the steps contradicts a leak.
 func confirmed(ranks []Rank, l baseline.Leak) bool {
 	for _, r := range ranks {
 		if r.Double != nil && slices.Contains(r.Double.Unconfirmed, l.Finding) {
@@ -112,22 +112,21 @@ func confirmed(ranks []Rank, l baseline.Leak) bool {
 	return true
 }
 
-// within reports whether all of these leaks together grow by no more than the most that passes.
-// Growth by another unit is never within.
+// within reports whether all these leaks together grow by at most the limit that passes. A rate in another unit is never within.
 func (o Options) within(leaks []baseline.Leak) bool {
 	sum := 0.0
 	for _, l := range leaks {
 		f := l.Finding
 		if f.Rate.Unit != o.MaxGrowth.Unit || f.Shape != diff.Steady {
-			return false // a rate that grows itself has no limit
+			return false // a rate that increases has no limit
 		}
 		sum += f.Rate.Bytes.Value
 	}
 	return o.MaxGrowth.Unit != "" && sum <= float64(o.MaxGrowth.Bytes)
 }
 
-// inDoubt reports whether any rank cannot be judged, and writes the reason into each. A finding in doubt that the
-// baseline knows is no reason.
+// inDoubt reports whether any rank cannot be judged, and writes the reason into each. An inconclusive finding that is in the baseline
+// is no reason.
 func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 	for i := range ranks {
 		r := &ranks[i]
@@ -145,7 +144,7 @@ func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 	return doubt
 }
 
-// settled is the verdict in doubt, by what doubt is worth.
+// settled is the verdict for a run in doubt, by the InDoubt option.
 func (o Options) settled(ranks []Rank) diff.Verdict {
 	switch o.InDoubt {
 	case DoubtPasses:
@@ -158,7 +157,7 @@ func (o Options) settled(ranks []Rank) diff.Verdict {
 	return diff.Inconclusive
 }
 
-// acrossRanks leaves out of each rank's outcomes what only another rank has.
+// acrossRanks removes from each rank the budget outcomes that only concern another rank.
 func acrossRanks(ranks []Rank) {
 	all := make([][]budget.Outcome, len(ranks))
 	for i := range ranks {

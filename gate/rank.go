@@ -14,34 +14,34 @@ import (
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
-// Rank is what a gate knows of one rank of a run, or of a process that leaks beside it.
+// Rank is the data of one rank of a run, or of another process with leaks.
 type Rank struct {
 	Number  int                // snapshot.NoRank in a run without ranks
-	Result  *diff.Result       // nil where the run is too short for one
-	Doubt   string             // why it cannot tell; "" where it can
-	Said    string             // the headline; "" where another's says it
-	Canary  string             // what became of it; "" where none was planted
-	Budgets []budget.Outcome   // of all that are set
+	Result  *diff.Result       // nil if the run is too short
+	Doubt   string             // why it cannot be judged; "" if it can
+	Said    string             // the headline; "" if another rank's says it
+	Canary  string             // the result of the canary; "" if none was planted
+	Budgets []budget.Outcome   // outcomes of all budgets
 	Double  *baseline.Doubled  // nil unless the run is compared with one of half its steps
-	bird    bird               // what became of a canary
-	refused *snapshot.Snapshot // that tells of a request for memory that failed; nil for none
-	unread  []string           // what of the run was not read, a sentence each
+	bird    bird               // the result of the canary
+	refused *snapshot.Snapshot // the snapshot with a failed request for memory; nil for none
+	unread  []string           // parts of the run that were not read, one sentence each
 }
 
-// bird is what became of a canary.
+// bird is the result of a canary.
 type bird int
 
 const (
-	noBird    bird = iota // none was asked for, or it was caught
+	noBird    bird = iota // none was requested, or it was caught
 	missed                // it was planted, and not caught
-	unplanted             // the command has nothing that one can be planted in
+	unplanted             // the command has nothing in which one can be planted
 )
 
 // Analyze judges a run, as diff.Options.Analyze does.
 type Analyze func(*snapshot.Run, diff.Options) (*diff.Result, error)
 
-// Judge judges one rank's snapshots, or those of a run without ranks. A run of fewer than three
-// snapshots has no result. The error is a SliceError where the run lacks what the slice names.
+// Judge judges one rank's snapshots, or those of a run without ranks. A run with fewer than three snapshots has no result. The error is
+// a SliceError if the run lacks what the slice names.
 func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Rank, error) {
 	run, err := o.Slice.of(run)
 	if err != nil {
@@ -94,10 +94,10 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 	return r, nil
 }
 
-// least is how many snapshots a gate needs: those of warm-up, and two to compare.
+// least is how many snapshots a gate needs: one for warm-up, and two to compare.
 const least = 3
 
-// doubts says why a result cannot tell, with what stands between it and the headline; "" where it can.
+// doubts says why a result is inconclusive, with the separator before the headline; "" if it is conclusive.
 func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 	leaks := r.Result.Leaks() > 0
 	switch grown := r.Result.Unaccounted(); {
@@ -105,7 +105,7 @@ func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 		return "only a longer run can judge this growth; "
 	case len(grown) > 0 && !leaks:
 		return "source line unknown; "
-	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // however the leaks pass
+	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // whether or not the leaks pass
 		return grown[len(grown)-1].Clause() + "; "
 	case leaks && len(grown) > 0 && grown[0].Uncounted: // the headline has the rate of the process
 		return "the rate of the leak is not known; "
@@ -118,7 +118,7 @@ func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 	return ""
 }
 
-// ByDrain orders ranks and processes: those that leak first, and of these the one whose leaks end the run first.
+// ByDrain orders ranks and processes: those with leaks first, and among these the one whose leaks end the run first.
 func ByDrain(ranks []Rank) {
 	drain := func(r Rank) float64 {
 		if r.Result == nil {
@@ -129,8 +129,8 @@ func ByDrain(ranks []Rank) {
 	slices.SortStableFunc(ranks, func(a, b Rank) int { return cmp.Compare(drain(b), drain(a)) })
 }
 
-// Children are the other processes that leak. Where there are some and the rank itself does not
-// leak, its headline is left out: theirs say it.
+// Children are the other processes with leaks. If there are some and the rank itself does not leak, the rank's headline is left out,
+// since theirs say it.
 func (r *Rank) Children() (out []Rank) {
 	if r.Result == nil {
 		return nil
@@ -144,8 +144,7 @@ func (r *Rank) Children() (out []Rank) {
 	return out
 }
 
-// Doubled compares a rank with the run of half its steps; nil where that has nothing
-// to compare with.
+// Doubled compares a rank with the run of half its steps; nil if that run has nothing to compare with.
 func (o Options) Doubled(half *snapshot.Run, whole *diff.Result) (*baseline.Doubled, error) {
 	half, err := o.Slice.of(canary.Without(half))
 	if err != nil || len(half.Snapshots) == 0 {
@@ -157,7 +156,7 @@ func (o Options) Doubled(half *snapshot.Run, whole *diff.Result) (*baseline.Doub
 	return d, nil
 }
 
-// checked compares a run with the budgets. Those without a place are for one device if only that is judged.
+// checked compares a run with the budgets. If only one device is judged, budgets without a place apply to it.
 func (o Options) checked(run *snapshot.Run, memory snapshot.Bytes) []budget.Outcome {
 	of := slices.Clone(o.Budgets)
 	for i := range of {
@@ -168,7 +167,7 @@ func (o Options) checked(run *snapshot.Run, memory snapshot.Bytes) []budget.Outc
 	return budget.Check(run, of, memory)
 }
 
-// more are the sentences about a rank after its headline.
+// more returns the sentences about a rank after its headline.
 func (r *Rank) more() (said []string) {
 	for i := range r.Budgets {
 		said = append(said, report.Printable(r.Budgets[i].String()))

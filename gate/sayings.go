@@ -8,26 +8,26 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// saying is a sentence with the ranks that it is of.
+// saying is a sentence with the ranks that it is about.
 type saying struct {
 	text  string
 	ranks []int
 }
 
-// apart is of how many ranks each has lines of its own; of more, equal ones are said once.
+// apart is the most ranks whose sentences are listed rank by rank; with more, equal sentences are merged.
 const apart = 16
 
-// noted begins a note of what was read.
+// noted begins a note about the reading of a run.
 const noted = "note: "
 
-// sayings are the sentences of ranks, each with its rank, in their order. Equal notes, and of more than apart
-// ranks all equal sentences, stand once, with all ranks that they are of.
+// sayings are the sentences about ranks, in their order, each with its ranks. Equal notes are merged. With more than apart ranks, all
+// equal sentences are merged.
 func sayings(ranks []Rank, of func(*Rank) []string) (out []saying) {
 	at := make(map[string]int)
 	for i := range ranks {
 		for _, text := range of(&ranks[i]) {
 			if text == "" {
-				continue // the process itself has nothing to say, and another says it
+				continue // the process itself has no sentence, since another's says it
 			}
 			k, ok := at[text]
 			if !ok || len(ranks) <= apart && !strings.HasPrefix(text, noted) {
@@ -43,7 +43,7 @@ func sayings(ranks []Rank, of func(*Rank) []string) (out []saying) {
 	return out
 }
 
-// lines are the sentences of ranks as a console shows them.
+// lines are the sentences about ranks for a console.
 func lines(ranks []Rank, of func(*Rank) []string) (out []string) {
 	for _, s := range sayings(ranks, of) {
 		out = append(out, s.line(len(ranks)))
@@ -51,7 +51,7 @@ func lines(ranks []Rank, of func(*Rank) []string) (out []string) {
 	return out
 }
 
-// line is the sentence after its ranks, where there are others.
+// line is the sentence with its ranks in front, if there are several ranks.
 func (s saying) line(of int) string {
 	if of < 2 || len(s.ranks) == 0 {
 		return s.text
@@ -59,7 +59,7 @@ func (s saying) line(of int) string {
 	return report.Ranks(s.ranks) + ": " + s.text
 }
 
-// sentence is all that is said of the ranks, for files.
+// sentence is all sentences about the ranks in one, for files.
 func sentence(ranks []Rank) string {
 	all := sayings(ranks, func(r *Rank) []string {
 		return append([]string{r.Doubt + r.Said, report.OutOfMemory(r.refused)}, r.more()...)

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Slice is the part of a run that a gate judges. The zero value is all of it.
+// Slice is the part of a run that a gate judges. The zero value is the whole run.
 type Slice struct {
 	Warmup int64  // steps to leave out
 	Phase  string // "" for all
@@ -24,7 +24,7 @@ func (e *SliceError) Error() string { return e.fault }
 // Hint says what the run has.
 func (e *SliceError) Hint() string { return e.hint }
 
-// of returns the marks that are asked for; run itself is not changed.
+// of returns the run with only the snapshots of the slice; run itself is not changed.
 func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 	if s.Warmup == 0 && s.Phase == "" {
 		return run, nil
@@ -49,12 +49,12 @@ func (s Slice) of(run *snapshot.Run) (*snapshot.Run, error) {
 	}
 	if n := len(part.Snapshots); n > 0 && run.Info.Finished != nil {
 		if at := slices.Index(run.Snapshots, part.Snapshots[n-1]); at < len(run.Snapshots)-1 && !run.Snapshots[at+1].Mark.Time.IsZero() {
-			part.Info.Finished = &run.Snapshots[at+1].Mark.Time // what comes after the slice is not asked about
+			part.Info.Finished = &run.Snapshots[at+1].Mark.Time // what comes after the slice does not matter
 		}
 	}
 	part.Children = nil
 	for _, child := range run.Children {
-		if child.AfterStep > 0 && s.Phase != "" { // the same process, which has phases after its last step, too
+		if child.AfterStep > 0 && s.Phase != "" { // the same process, which may have phases after its last step, too
 			after, later := child, *child
 			later.Snapshots = slices.DeleteFunc(slices.Clone(child.Snapshots), func(at *snapshot.Snapshot) bool { return !inPhase(at.Mark) })
 			if child = &later; len(later.Snapshots) == 0 {
@@ -98,12 +98,12 @@ func (s Slice) unseen(run *snapshot.Run) []snapshot.Unseen {
 	})
 }
 
-// keepDevice takes from a result what was found on other devices.
+// keepDevice removes from a result what was found on other devices.
 func (s Slice) keepDevice(r *diff.Result) error {
 	if s.Device == "" {
 		return nil
 	}
-	// The last snapshot may hold nothing, and then some files name no device.
+	// The last snapshot may be empty, and some files then name no device.
 	devices := slices.Concat(r.First.Devices, r.Last.Devices)
 	if !slices.ContainsFunc(devices, s.has) {
 		var names []string

@@ -9,7 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// processesOf are those that the tables of a run's ranks have. Ranks on one machine may share a table, which the first then has.
+// processesOf are the processes in the tables of a run's ranks. Ranks on one machine may share a table; the first rank then has it.
 func processesOf(runs []*snapshot.Run) (all []*snapshot.TreeProcess, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -29,21 +29,20 @@ func processesOf(runs []*snapshot.Run) (all []*snapshot.TreeProcess, err error) 
 	return all, nil
 }
 
-// dead reports whether all processes that the run's tables have are gone. Of a run on another machine, or without a table,
-// nothing tells.
+// dead reports whether all processes in the run's tables have ended. It is false for a run on another machine, or without a table.
 func (f *Follower) dead() bool {
 	all, err := processesOf(f.runs)
 	return err == nil && !anyAlive(all)
 }
 
-// alive reports whether a process is there, and is the one that began then. Where there is no /proc it may be.
+// alive reports whether this process, with this start time, still runs. Without /proc it may.
 func alive(p *snapshot.TreeProcess) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/stat")
 	if err != nil {
 		_, none := os.Stat("/proc/self/stat")
 		return none != nil
 	}
-	const state, started = 0, 19 // of the fields behind the name, which is in parentheses (proc_pid_stat(5))
+	const state, started = 0, 19 // indices of fields after the name, which is in parentheses (proc_pid_stat(5))
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	return len(fields) > started && string(fields[started]) == strconv.FormatInt(p.Started, 10) && string(fields[state]) != "Z"
 }

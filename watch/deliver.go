@@ -23,37 +23,37 @@ import (
 
 // Receiver takes an alarm, or the end of one.
 type Receiver interface {
-	// Takes reports whether it wants to hear of an event.
+	// Takes reports whether it wants to receive an event.
 	Takes(e *report.Live) bool
-	// Target is what it is, in full; String leaves secrets out.
+	// Target identifies the receiver in full; String leaves secrets out.
 	Target() string
-	// Receive takes an event and the same as JSON on one line.
+	// Receive takes an event, and the same event as JSON on one line.
 	Receive(ctx context.Context, e *report.Live, text []byte) error
 	String() string
 }
 
-// repeater is a receiver that has to hear again and again of what goes on.
+// repeater is a receiver that needs alarms repeated while they last.
 type repeater interface {
-	// every is how often.
+	// every is the time between repetitions.
 	every() time.Duration
 	repeat(ctx context.Context) error
 }
 
-// Bounds of a delivery.
+// Limits of a delivery.
 const (
 	commandTime = time.Minute
 	requestTime = 10 * time.Second
 	tries       = 3
-	between     = 2 * time.Second  // the first two tries; twice as long between the next
-	pause       = 30 * time.Second // until what did not arrive is delivered again; twice as long each time
+	between     = 2 * time.Second  // after the first try; it doubles after each next try
+	pause       = 30 * time.Second // before an event that did not arrive is delivered again; it doubles each time
 	mostPause   = 10 * time.Minute
-	waiting     = 64 // events of a receiver that is slow; more are left out
+	waiting     = 64 // the longest queue of events for a slow receiver; more are left out
 	answerShown = 200
 )
 
-// Deliverer brings events to receivers, each in its own time, so that none holds up the watch.
+// Deliverer delivers events to receivers, each in its own goroutine, so that none delays the watch.
 type Deliverer struct {
-	failed func(string) // takes what did not arrive
+	failed func(string) // called for what did not arrive
 	ledger *Ledger
 	pause  time.Duration
 	queues []chan delivery
@@ -68,8 +68,8 @@ type delivery struct {
 	tried time.Time // the last time; zero for never
 }
 
-// NewDeliverer begins to deliver what the ledger says that receivers have yet to hear; with nil all that they are given. What does
-// not arrive is said to failed, from several goroutines, and delivered again.
+// NewDeliverer starts to deliver events that the receivers have not yet had, according to the ledger; with a nil ledger, all events.
+// What does not arrive is reported to failed, from several goroutines, and delivered again.
 func NewDeliverer(receivers []Receiver, ledger *Ledger, failed func(string)) *Deliverer {
 	return newDeliverer(receivers, ledger, pause, failed)
 }
@@ -85,8 +85,8 @@ func newDeliverer(receivers []Receiver, ledger *Ledger, pause time.Duration, fai
 	return d
 }
 
-// serve gives a receiver what is queued for it, in its order, and repeats what it needs repeated. That this fails is said once, until it
-// works again. What did not arrive is tried again as long as the watch goes on.
+// serve delivers a receiver's queue in order, and repeats what it needs repeated. A failure to repeat is reported once, until it works
+// again. What did not arrive is retried as long as the watch runs.
 func (d *Deliverer) serve(r Receiver, queue <-chan delivery) {
 	var again <-chan time.Time
 	if r, is := r.(repeater); is {
@@ -132,7 +132,7 @@ func (d *Deliverer) Deliver(e report.Live, here report.Folder) {
 	}
 }
 
-// Close waits for what is queued, as long as it may take.
+// Close waits until all queues are delivered, at most for the given time.
 func (d *Deliverer) Close(atMost time.Duration) {
 	for _, queue := range d.queues {
 		close(queue)
@@ -143,10 +143,10 @@ func (d *Deliverer) Close(atMost time.Duration) {
 	d.cancel()
 }
 
-// Command is a shell command that is run for each leak, with the event as JSON on its standard input.
+// Command is a shell command that is run for each leak. It gets the event as JSON on its standard input.
 type Command struct {
 	Line   string
-	Output io.Writer // takes all that it prints
+	Output io.Writer // receives all its output
 }
 
 func (c Command) String() string { return "--on-leak" }
@@ -164,7 +164,7 @@ func (c Command) Receive(ctx context.Context, _ *report.Live, text []byte) error
 	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line) //nolint:gosec // the user's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), c.Output, c.Output
 	together(cmd)
-	cmd.WaitDelay = time.Second // what it left behind may hold its output open
+	cmd.WaitDelay = time.Second // a process that it left running may keep its output open
 	err := cmd.Run()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("ended after %v", commandTime)
@@ -172,7 +172,7 @@ func (c Command) Receive(ctx context.Context, _ *report.Live, text []byte) error
 	return err
 }
 
-// Webhook is a URL that takes each alarm, and the end of one, as JSON with a text in it.
+// Webhook is a URL that receives the beginning and the end of each alarm, as JSON that includes a text.
 type Webhook struct{ URL *url.URL }
 
 func (h Webhook) String() string { return "--webhook " + h.URL.Host }
@@ -188,15 +188,15 @@ func (h Webhook) Receive(ctx context.Context, _ *report.Live, text []byte) error
 	return post(ctx, h.URL.String(), text)
 }
 
-// Alertmanager takes alarms by its API v2, https://github.com/prometheus/alertmanager (api/v2/openapi.yaml). As its other clients do,
-// it sends what goes on again and again, without an end: Alertmanager takes an alert of which it hears no more for over after its resolve_timeout,
-// 5 minutes by default. So alerts end with the run, and do not stay if this machine is gone.
+// Alertmanager sends alarms to its API v2, https://github.com/prometheus/alertmanager (api/v2/openapi.yaml). Like its other clients, it
+// repeats active alarms without an end time. Alertmanager resolves an alert that is not repeated within its resolve_timeout, 5 minutes
+// by default. So alerts end with the run, and also if this machine goes down.
 type Alertmanager struct {
 	URL *url.URL
-	// Every is how often what goes on is sent; 0 for once a minute.
+	// Every is the time between repetitions of active alarms; 0 for a minute.
 	Every time.Duration
 
-	standing []alert // what goes on, in the order of its beginning
+	standing []alert // active alarms, oldest first
 }
 
 func (a *Alertmanager) String() string { return "--alertmanager " + a.URL.Host }
@@ -214,7 +214,7 @@ type alert struct {
 	EndsAt      time.Time         `json:"endsAt,omitzero"`
 }
 
-// mostStanding bounds what is sent again.
+// mostStanding bounds how many alarms are repeated.
 const mostStanding = 1000
 
 // Receive implements Receiver.
@@ -244,7 +244,7 @@ func (a *Alertmanager) Receive(ctx context.Context, e *report.Live, _ []byte) er
 		a.standing = a.standing[max(0, len(a.standing)-mostStanding):]
 	} else {
 		out.EndsAt = e.Time
-		out.StartsAt = e.Time.Add(-time.Second) // Alertmanager keeps the earlier one that it has
+		out.StartsAt = e.Time.Add(-time.Second) // Alertmanager keeps the earlier start that it has
 	}
 	return a.send(ctx, out)
 }
@@ -266,7 +266,7 @@ func (a *Alertmanager) send(ctx context.Context, alerts ...alert) error {
 	return post(ctx, a.URL.JoinPath("api/v2/alerts").String(), text)
 }
 
-// post sends JSON, again if the other side is not there or fails.
+// post sends JSON. It retries if the server cannot be reached or fails.
 func post(ctx context.Context, to string, text []byte) (err error) {
 	for try := range tries {
 		if try > 0 {
@@ -292,7 +292,7 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 		return false, withoutURL(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	// One that is sent elsewhere would arrive as a GET, without the alarm, or at somebody whom nobody named.
+	// After a redirect it would arrive as a GET without the alarm, or at a host that the user did not name.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -315,7 +315,7 @@ func postOnce(ctx context.Context, to string, text []byte) (again bool, err erro
 	return again, err
 }
 
-// refusal is an answer that will be the same for the same request.
+// refusal is an answer that would be the same for the same request again.
 type refusal struct{ error }
 
 // withoutURL leaves out the address, which may hold a secret.

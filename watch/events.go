@@ -10,11 +10,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// unreadTold is how many snapshots that cannot be read are named at a look.
+// unreadTold is how many unreadable snapshots are named in a look.
 const unreadTold = 3
 
-// Events are what a look shows that was not known before it, in the order in which it is to be told; first is the first
-// look of all.
+// Events are what is new in a look, in the order to report it; first says that it is the first look of all.
 func (l *Look) Events(first bool) (events []report.Live) {
 	for i := range l.Ranks {
 		rank := &l.Ranks[i]
@@ -41,7 +40,7 @@ func (l *Look) Events(first bool) (events []report.Live) {
 		for _, s := range rank.Changed {
 			switch s.State {
 			case live.Suspected:
-				if !l.Ended { // else no snapshot comes to decide it
+				if !l.Ended { // no more snapshots will decide it
 					tell(report.LiveSuspected, s, "")
 				}
 			case live.Alarming:
@@ -49,7 +48,7 @@ func (l *Look) Events(first bool) (events []report.Live) {
 			case live.Ended:
 				tell(report.LiveOver, s, "")
 			case live.Withdrawn:
-				if !l.Ended { // else the verdict at the end decides
+				if !l.Ended { // the verdict at the end decides
 					tell(report.LiveWithdrawn, s, "")
 				}
 			}
@@ -86,7 +85,7 @@ func exit(info *snapshot.Info) string {
 	return fmt.Sprintf("with exit code %d", *info.ExitCode)
 }
 
-// sum is the verdict on a rank as it is asked for once.
+// sum is the verdict on a rank, as for a run that is not watched.
 func (r *Rank) sum() string {
 	if r.Result == nil {
 		return "too few snapshots for a verdict"
@@ -94,7 +93,7 @@ func (r *Rank) sum() string {
 	return report.Headline(r.Result)
 }
 
-// Alarms counts what leaks now, by the looks until now, and what is suspected.
+// Alarms counts the current leaks, by the looks so far, and the suspected ones.
 func (l *Look) Alarms() (leaks, suspected int) {
 	for i := range l.Ranks {
 		for _, s := range l.Ranks[i].Suspects {
@@ -115,7 +114,7 @@ func (l *Look) OverBudget() bool {
 	return slices.ContainsFunc(l.Ranks, func(r Rank) bool { return budget.Broken(r.Budgets) })
 }
 
-// Leaks counts what leaks now: by the looks until now, or of a run that has ended by its verdict.
+// Leaks counts the current leaks: by the looks so far, or by the verdict if the run has ended.
 func (l *Look) Leaks() int {
 	leaks, _ := l.Alarms()
 	for i := range l.Ranks {

@@ -9,14 +9,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// again reports whether it is time to read once more what could not be read: nothing in the folder tells that a disk answers again.
+// again reports whether it is time to retry what could not be read: no change in the folder shows that a disk works again.
 func (f *Follower) again() bool {
 	unread := f.failed != "" || slices.ContainsFunc(f.runs, func(r *snapshot.Run) bool { return len(r.Unread) > 0 })
 	return unread && (f.Retry == 0 || time.Since(f.looked) >= max(f.Retry, share*f.took))
 }
 
-// transient reports whether a run may be readable later: it was before, and its folder is still there. What fails alike is tried again
-// while the run's processes are there, or nothing tells.
+// transient reports whether a run may become readable again: it was readable before, and its folder still exists. Equal failures are
+// retried while the run's processes exist, or while that is unknown.
 func (f *Follower) transient(err error) bool {
 	if len(f.ranks) == 0 || errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -24,7 +24,7 @@ func (f *Follower) transient(err error) bool {
 	return err.Error() != f.failed || time.Since(f.fails) < f.Retry || !f.dead()
 }
 
-// failure is a look that could not be had, with the ranks as they were at the last one; nil if the last one failed alike.
+// failure is a look that failed, with the ranks of the last look. It is nil if the last one failed with the same error.
 func (f *Follower) failure(err error) *Look {
 	f.looked = time.Now()
 	if err.Error() == f.failed {
@@ -38,10 +38,11 @@ func (f *Follower) failure(err error) *Look {
 	return look
 }
 
-// confirmed is at how many looks a snapshot cannot be read before that is said: at the first, the recorder may just have made room.
+// confirmed is the number of looks after which an unreadable snapshot is reported. After one look, the recorder may just have removed
+// it to make room.
 const confirmed = 2
 
-// news are the notes on snapshots that cannot be read that are to be said now, each once; at the last look all that were not.
+// news returns the notes on unreadable snapshots to report now, each once; in the last look, all that were not reported.
 func (f *Follower) news(notes []string, last bool) (fresh []string) {
 	before := f.unread
 	f.unread = make(map[string]int)

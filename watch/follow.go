@@ -1,5 +1,5 @@
-// Package watch follows a run while it goes on, and tells what changes: what is suspected, what leaks, when memory runs out,
-// and how the run ended. Verdicts are those of package live, which may be asked for as often as one likes.
+// Package watch follows a running run and reports changes: suspected leaks, leaks, when memory runs out, and how the run ended. Its
+// verdicts come from package live, which may be asked any number of times.
 package watch
 
 import (
@@ -18,100 +18,99 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Follower looks at the run in a folder whenever there is something new in it.
+// Follower looks at the run in a folder whenever something in it is new.
 type Follower struct {
 	Dir string
-	// Every is the time from one glance at the folder to the next.
+	// Every is the time between checks of the folder.
 	Every time.Duration
-	// Open reads the run's ranks, one at least, and hands on each.
+	// Open reads the run's ranks, at least one, and calls each for every rank.
 	Open func(each func(*snapshot.Run) error) error
-	// Judge compares the snapshots of one rank, which has three at least.
+	// Judge compares the snapshots of one rank, at least three.
 	Judge func(*snapshot.Run) (*diff.Result, error)
-	// Check holds one rank against the budgets that are set; nil for none.
+	// Check compares one rank with the user's budgets; nil for none.
 	Check func(*snapshot.Run) []budget.Outcome
-	// Retry is the time after which what could not be read is read again, at the earliest; 0 for at each glance.
+	// Retry is the least time before what could not be read is read again; 0 retries at each check of the folder.
 	Retry time.Duration
-	// Allowance is how long all looks may take before they become rarer; 0 for a second.
+	// Allowance is how much time all looks may take before they become rarer; 0 for a second.
 	Allowance time.Duration
-	// Back is how long looks at the past of a run may take in all; 0 for ten seconds.
+	// Back is how much time looks at the run's past may take in all; 0 for ten seconds.
 	Back time.Duration
-	// Held is how many blocks of snapshots are held at once, before ranks are judged as they are read; 0 for two million.
+	// Held is how many blocks of snapshots are held in memory before ranks are judged while they are read; 0 for two million.
 	Held int
 
-	over    map[overBudget]bool // budgets that were broken at the last look
+	over    map[overBudget]bool // whether a budget was broken at the last look
 	tests   map[int]*live.Watch // by rank
-	folder  state               // at the last look
-	looked  time.Time           // when that was; zero before the first
-	took    time.Duration       // how long
-	glanced time.Duration       // how long the last glance at the folder's files took
-	before  time.Duration       // and the one before
-	spent   time.Duration       // how long all looks took
-	runs    []*snapshot.Run     // of it
-	begun   time.Time           // when the run that is in the folder began; zero if it does not say
-	unread  map[string]int      // at how many looks a snapshot could not be read, by what is said of it
-	change  time.Time           // the newest time of a file at the last glance
-	since   time.Time           // when that was by this machine's clock, at the latest
+	folder  state               // the folder at the last look
+	looked  time.Time           // time of the last look; zero before the first
+	took    time.Duration       // duration of the last look
+	glanced time.Duration       // duration of the last check of the folder
+	before  time.Duration       // duration of the check before that
+	spent   time.Duration       // duration of all looks
+	runs    []*snapshot.Run     // runs of the last look, one per rank
+	begun   time.Time           // when the current run began; zero if it does not say
+	unread  map[string]int      // number of looks at which a snapshot could not be read, by its note
+	change  time.Time           // the newest file time at the last check of the folder
+	since   time.Time           // when that was on this machine's clock, at the latest
 	ended   bool
 
-	past    []snapshot.Mark // moments of the run's past, at which a look is still due
-	gone    bool            // they were looked at
-	ranks   []Rank          // of the last look
-	failed  string          // why the last look failed; "" where it did not
-	fails   time.Time       // since when it has failed alike
-	back    time.Duration   // how long the looks at the past took
-	backHas int             // and how many snapshots they were of
+	past    []snapshot.Mark // moments of the run's past that still need a look
+	gone    bool            // whether past was determined
+	ranks   []Rank          // ranks of the last look
+	failed  string          // why the last look failed; "" if it did not
+	fails   time.Time       // since when it has failed with the same error
+	back    time.Duration   // duration of all looks at the past
+	backHas int             // number of their snapshots
 }
 
-// overBudget names a budget of a rank and what it is for.
+// overBudget identifies a budget, its rank and its place.
 type overBudget struct {
 	rank       int
 	budget, of string
 }
 
-// Look is what a run shows at a moment.
+// Look is the state of a run at a moment.
 type Look struct {
 	Time time.Time
-	Took time.Duration // to read and to judge
-	// Ranks are the run's, in their order; a run without ranks is one.
+	Took time.Duration // the time to read and to judge
+	// Ranks are the run's ranks in order; a run without ranks has one.
 	Ranks []Rank
-	// Fresh: there are other snapshots than at the last look. Else only the tables of processes are newer.
+	// Fresh: there are other snapshots than at the last look. Otherwise only the tables of processes are newer.
 	Fresh bool
-	// Other: another run is in the folder than at the last look. What was known of the one before is forgotten.
+	// Other: the folder has another run than at the last look. The state of the previous run is forgotten.
 	Other bool
-	// Past: it shows the run as it was at an earlier moment, for a watch that began late. Looks at the past come first, in their order.
+	// Past: it shows the run at an earlier moment, for a watch that began late. Looks at the past come first, in their order.
 	Past bool
-	// Failed: the run could not be read, and is read again; the ranks are those of the last look.
+	// Failed is why the run could not be read; it will be read again. The ranks are those of the last look.
 	Failed string
-	// Ended: no look follows, since the run says that it has ended; or, Died, since none of its processes is there any more.
+	// Ended: no look follows. The run says that it has ended or, if Died, none of its processes exists any more.
 	Ended, Died bool
 }
 
-// Rank is what one rank shows.
+// Rank is the state of one rank.
 type Rank struct {
 	Run     *snapshot.Run
-	Read    int          // snapshots that were read, those after a moment of the past, too
-	Result  *diff.Result // nil for fewer than three snapshots
+	Read    int          // number of snapshots that were read, including those after a moment of the past
+	Result  *diff.Result // nil with fewer than three snapshots
 	Changed []*live.Suspect
-	// Unexplained is growth of processes without a line that has lasted, once.
+	// Unexplained is lasting growth of processes without a known line, reported once.
 	Unexplained []*diff.Reserve
-	// Suspects are all that were ever suspected.
+	// Suspects are all findings that were ever suspected.
 	Suspects []*live.Suspect
-	// AtEnd are the leaks that no look had reported, by the verdict on a run that has ended.
+	// AtEnd are leaks that no look has reported, by the verdict on a run that has ended.
 	AtEnd []*live.Suspect
-	// Unread says which snapshots could not be read, each once.
+	// Unread lists snapshots that could not be read, each once.
 	Unread []string
-	// Budgets are how the budgets that are set are kept. Turned are those of them that were broken at the last look and are
-	// kept, or the other way round.
+	// Budgets are the outcomes of all budgets. Turned are the outcomes that changed between broken and kept since the last look.
 	Budgets, Turned []budget.Outcome
 }
 
-// Leaks reports whether a finding of the rank's leaks, by all looks until now, or by the verdict at the end.
+// Leaks reports whether a finding of the rank is a leak, by all looks so far or by the verdict at the end.
 func (r *Rank) Leaks(f *diff.Finding) bool {
 	s := r.suspect(f)
 	return s != nil && s.State == live.Alarming || slices.ContainsFunc(r.AtEnd, func(s *live.Suspect) bool { return s.Finding == f })
 }
 
-// suspect is what the looks know of a finding; nil for nothing.
+// suspect is the state of a finding over the looks; nil for none.
 func (r *Rank) suspect(f *diff.Finding) *live.Suspect {
 	process := ""
 	if f.Child != nil {
@@ -124,7 +123,7 @@ func (r *Rank) suspect(f *diff.Finding) *live.Suspect {
 	return r.Suspects[at]
 }
 
-// Number is the rank's; snapshot.NoRank for a run without ranks.
+// Number is the rank's number; snapshot.NoRank for a run without ranks.
 func (r *Rank) Number() int {
 	if r.Run.Info.Rank != nil {
 		return *r.Run.Info.Rank
@@ -135,12 +134,12 @@ func (r *Rank) Number() int {
 	return snapshot.NoRank
 }
 
-// tablesEvery is how often the tables of processes are read again while there are no new snapshots: they become long.
+// tablesEvery is the time between readings of the tables of processes while there are no new snapshots: the tables become long.
 const tablesEvery = 10 * time.Second
 
-// A look at new snapshots comes atWork times what the last one took after it. Once all looks have taken allowance, they take one
-// part in share of the time, but new snapshots wait no longer than patience for that: verdicts of short runs need many looks, and
-// a run of a million steps has some hundred. Looks without new snapshots take a thousandth of the time.
+// After a look at new snapshots, the next waits atWork times its duration. Once all looks together have taken allowance, they may take
+// one part in share of the time, but new snapshots wait no longer than patience for that: verdicts on short runs need many looks, and a
+// run of a million steps has some hundred. Looks without new snapshots take a thousandth of the time (rarer).
 const (
 	atWork, rarer, share = 10, 1000, 200
 	allowance            = time.Second
@@ -157,15 +156,15 @@ func (f *Follower) due(now state) bool {
 // fewest is how many snapshots a verdict needs.
 const fewest = 3
 
-// unstable is how often a folder is read at most that changes meanwhile, as when the recorder makes room.
+// unstable is how many times a folder is read at most if it changes meanwhile, for example because the recorder makes room.
 const unstable = 5
 
-// grace is how long after the last change a run's processes may all be gone before it counts as dead: the recorder writes
-// the end after them.
+// grace is how long after the last change all processes of a run may have ended before the run counts as dead: the recorder writes the
+// end after them.
 const grace = 10 * time.Second
 
-// Next waits until there is something new, and looks; after the last look it returns io.EOF. A folder that is gone is an
-// error that wraps io/fs.ErrNotExist.
+// Next waits until there is something new, and looks at it. After the last look it returns io.EOF. If the folder no longer exists, the
+// error wraps io/fs.ErrNotExist.
 func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	if f.ended {
 		return nil, io.EOF
@@ -191,7 +190,7 @@ func (f *Follower) Next(ctx context.Context) (*Look, error) {
 	return nil, ctx.Err()
 }
 
-// glance looks if it is time to; else the look is nil.
+// glance looks if a look is due; otherwise the look is nil.
 func (f *Follower) glance() (*Look, error) {
 	if len(f.past) > 0 {
 		return f.lookBack()
@@ -221,8 +220,8 @@ func (f *Follower) glance() (*Look, error) {
 	return look, nil
 }
 
-// Last looks at once, for the last time: the run has ended, whether it says so or not. A folder in which there is nothing, and a run whose
-// last look was taken, give io.EOF.
+// Last takes the last look immediately: the run has ended, whether its folder says so or not. It returns io.EOF if the folder is empty
+// or the last look was already taken.
 func (f *Follower) Last() (*Look, error) {
 	if f.ended {
 		return nil, io.EOF
@@ -242,7 +241,7 @@ func (f *Follower) Last() (*Look, error) {
 	return look, err
 }
 
-// quiet is for how long nothing has changed. A file's time may be ahead of this machine's clock.
+// quiet is how long nothing has changed. A file's time may be ahead of this machine's clock.
 func (f *Follower) quiet(now state) time.Duration {
 	if !now.changed.Equal(f.change) {
 		f.change, f.since = now.changed, now.changed
@@ -253,7 +252,7 @@ func (f *Follower) quiet(now state) time.Duration {
 	return time.Since(f.since)
 }
 
-// end makes a look the last one: what no look has decided is left to the verdict.
+// end makes a look the last one: the verdict decides what no look has decided.
 func (f *Follower) end(look *Look) {
 	look.Ended, f.ended = true, true
 	for i := range look.Ranks {
@@ -284,8 +283,8 @@ func (r *Rank) atEnd(result *diff.Result) {
 	}
 }
 
-// look reads the run, whose folder was so before. It is read again if it changes while it is read and something is missed. What only comes meanwhile is for the next
-// look: of many ranks always one writes.
+// look reads the run, whose folder had the state before. It reads again if the folder changes meanwhile and something was missed. Files
+// that are only added meanwhile wait for the next look, since among many ranks one always writes.
 func (f *Follower) look(before state, fresh bool) (*Look, error) {
 	begun := time.Now()
 	var run *reading
@@ -313,7 +312,7 @@ func (f *Follower) look(before state, fresh bool) (*Look, error) {
 	if !f.gone {
 		f.gone = true
 		if f.past = momentsOf(f.runs); look.Ended || len(run.judged) > 0 {
-			f.past = nil // the verdict decides, or too much would be held
+			f.past = nil // the verdict decides, or too much memory would be needed
 		}
 		if len(f.past) > 0 {
 			f.looked = time.Time{} // the look at the present is due after them
@@ -342,7 +341,7 @@ func (f *Follower) look(before state, fresh bool) (*Look, error) {
 	return look, nil
 }
 
-// rankOf holds what a rank shows against what it showed before.
+// rankOf compares the state of a rank with its earlier state.
 func (f *Follower) rankOf(run *snapshot.Run, result *diff.Result, at time.Time) Rank {
 	rank := Rank{Run: run, Read: len(run.Snapshots), Result: result}
 	if result == nil {
@@ -354,7 +353,7 @@ func (f *Follower) rankOf(run *snapshot.Run, result *diff.Result, at time.Time) 
 	return rank
 }
 
-// other reports whether another run has taken the folder since the last look, and forgets the one before.
+// other reports whether another run has replaced the run in the folder since the last look. It then forgets the previous run.
 func (f *Follower) other() bool {
 	begun := f.runs[0].Info.Started
 	if begun.IsZero() || begun.Equal(f.begun) {
@@ -368,7 +367,7 @@ func (f *Follower) other() bool {
 	return known
 }
 
-// check holds all ranks against the budgets.
+// check compares all ranks with the budgets.
 func (f *Follower) check(ranks []Rank) {
 	if f.over == nil {
 		f.over = make(map[overBudget]bool)
@@ -390,7 +389,7 @@ func (f *Follower) check(ranks []Rank) {
 	}
 }
 
-// errNothingYet is a folder in which nothing can be read as yet.
+// errNothingYet says that the folder has nothing to read yet.
 var errNothingYet = errors.New("nothing to look at yet")
 
 func (f *Follower) test(rank int) *live.Watch {

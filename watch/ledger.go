@@ -18,31 +18,31 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// Ledger is which alarms of a run have arrived where and go on, in a file of the user's. A watch that begins again then announces none
-// twice, and delivers those that did not arrive.
+// Ledger records, in a file of the user, which active alarms of a run have arrived at which receiver. A watch that is started again
+// then announces none twice, and delivers those that did not arrive.
 type Ledger struct {
 	path  string
 	mu    sync.Mutex
-	going map[string]time.Time // by receiver and alarm: when it arrived
-	// own are this watch's changes; a time that is zero is an end. Another watch of the run writes the file, too, and may have
-	// read it before these were there.
+	going map[string]time.Time // time of arrival, by receiver and alarm
+	// own are this watch's changes; a zero time means that the alarm has ended. Another watch of the run also writes the file, and may
+	// have read it before these changes.
 	own map[string]time.Time
 }
 
 const (
-	// mostLedger is how large a ledger's file may be.
+	// mostLedger is the largest size of a ledger's file.
 	mostLedger = 1 << 20
-	// mostGoing alarms are kept, the newest.
+	// mostGoing is how many alarms are kept, the newest.
 	mostGoing = 2000
-	// ledgersKept is for how long the ledger of a run stays that nobody watches.
+	// ledgersKept is how long the ledger of a run is kept after its last change.
 	ledgersKept = 60 * 24 * time.Hour
 )
 
-// OpenLedger reads the ledger of a run in a folder of the user's, or begins one. A run is its folder and when it began: one that does not
-// say when has none, since a later run in the folder would look the same.
+// OpenLedger reads or begins the ledger of a run, in a folder of the user. A run is identified by its folder and its start time. If the
+// start time is unknown, there is no ledger, since a later run in the folder would look the same.
 func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
 	if began.IsZero() {
-		return nil, nil //nolint:nilnil // a nil ledger knows of nothing
+		return nil, nil //nolint:nilnil // a nil ledger knows no alarms
 	}
 	whole, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func OpenLedger(folder, dir string, began time.Time) (*Ledger, error) {
 	return l, err
 }
 
-// read takes what the file has, with this watch's own changes.
+// read reads the file and applies this watch's own changes.
 func (l *Ledger) read() error {
 	f, err := os.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func (l *Ledger) read() error {
 	}
 	var going map[string]time.Time
 	if json.Unmarshal(text, &going) != nil || going == nil {
-		return nil // it was cut short, and is written anew
+		return nil // the file was cut short, and will be rewritten
 	}
 	l.going = going
 	for k, at := range l.own {
@@ -88,7 +88,7 @@ func (l *Ledger) read() error {
 	return nil
 }
 
-// set notes an alarm that goes on since a time, or, if that is zero, that it is over.
+// set records when an alarm arrived or, if at is zero, that it has ended.
 func (l *Ledger) set(key string, at time.Time) {
 	if at.IsZero() {
 		delete(l.going, key)
@@ -97,17 +97,18 @@ func (l *Ledger) set(key string, at time.Time) {
 	l.going[key] = at
 }
 
-// sweepLedgers removes those that were not written for long.
+// sweepLedgers removes ledgers that have not changed for a long time.
 func sweepLedgers(folder string) {
 	names, _ := filepath.Glob(filepath.Join(folder, "alarms-*.json")) // the pattern is well formed
 	for _, name := range names {
 		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > ledgersKept {
-			_ = os.Remove(name) // another one may have done it
+			_ = os.Remove(name) // another watch may have removed it
 		}
 	}
 }
 
-// news reports whether a receiver has yet to hear of an event: not of an alarm that it knows, nor of the end of one that it does not.
+// news reports whether a receiver has yet to receive an event. It is false for an alarm that it knows, and for the end of one that it
+// does not know.
 func (l *Ledger) news(to string, e *report.Live) bool {
 	if l == nil {
 		return true
@@ -119,7 +120,7 @@ func (l *Ledger) news(to string, e *report.Live) bool {
 	return known != begins
 }
 
-// arrived notes that a receiver has heard of an event.
+// arrived records that a receiver has received an event.
 func (l *Ledger) arrived(to string, e *report.Live) error {
 	if l == nil {
 		return nil
@@ -155,7 +156,7 @@ func (l *Ledger) arrived(to string, e *report.Live) error {
 	return os.Rename(part, l.path)
 }
 
-// key names an alarm at a receiver, without the secrets that its address may hold.
+// key identifies an alarm at a receiver by a hash, since its address may contain secrets.
 func key(to string, rank int, name string) string {
 	return fmt.Sprintf("%016x %d %s", xxhash.Sum64String(to), rank, name)
 }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// outbox is what a receiver has yet to get, in its order.
+// outbox holds the events that a receiver has yet to receive, in order.
 type outbox struct {
 	to      Receiver
 	d       *Deliverer
 	waiting []delivery
-	retry   <-chan time.Time // nil unless something waits
+	retry   <-chan time.Time // nil if nothing waits
 	pause   time.Duration    // before the next try; 0 if nothing waits
-	said    string           // why the last one failed; "" if it arrived
+	said    string           // why the last delivery failed; "" if it arrived
 }
 
-// add sends an event, unless an earlier one of the same alarm waits.
+// add sends an event, unless an earlier event of the same alarm waits.
 func (o *outbox) add(next delivery) {
 	rank, name, begins := next.alarm()
 	if !o.to.Takes(&next.event) && begins {
@@ -39,7 +39,7 @@ func (o *outbox) add(next delivery) {
 	o.send(time.Time{})
 }
 
-// send gives the receiver what waits and was not tried after a time. What does not arrive holds back only what comes after it of the
+// send delivers the waiting events that were last tried before a time. An event that does not arrive delays only later events of the
 // same alarm.
 func (o *outbox) send(before time.Time) {
 	type alarm struct {
@@ -65,13 +65,14 @@ func (o *outbox) send(before time.Time) {
 	}
 }
 
-// again sends all that waits.
+// again retries all waiting events.
 func (o *outbox) again() {
 	o.retry = nil
 	o.send(time.Now())
 }
 
-// give gives the receiver an event, and reports whether that is done with. What it need not hear is noted, so that the next alarm there is news.
+// give delivers an event, and reports whether it is done. An event that the receiver need not receive is recorded, so that the next
+// alarm counts as new.
 func (o *outbox) give(next *delivery) bool {
 	if !o.d.ledger.news(o.to.Target(), &next.event) && !o.repeats() {
 		return true
@@ -84,7 +85,7 @@ func (o *outbox) give(next *delivery) bool {
 		case err == nil:
 			o.said = ""
 		case o.repeats():
-			o.say(err) // it sends it again anyway
+			o.say(err) // the receiver repeats it anyway
 			return true
 		case refused:
 			o.d.failed(fmt.Sprintf("%s: %v; this alarm is not sent again", o.to, err))
@@ -100,8 +101,8 @@ func (o *outbox) give(next *delivery) bool {
 	return true
 }
 
-// say says why something failed, once until something arrives or fails otherwise. What has no more time, since the watch ends, close
-// says.
+// say reports why a delivery failed, once until something arrives or the error changes. When the watch ends, close reports what is
+// left.
 func (o *outbox) say(err error) {
 	if text := err.Error(); text != o.said && o.d.ctx.Err() == nil {
 		o.said = text
@@ -114,7 +115,7 @@ func (o *outbox) repeats() bool {
 	return is
 }
 
-// close tries once more what did not just fail, and says what has not arrived.
+// close retries what did not just fail, and reports what has not arrived.
 func (o *outbox) close() {
 	o.send(time.Now().Add(-o.d.pause))
 	n := 0
@@ -131,7 +132,7 @@ func (o *outbox) close() {
 	}
 }
 
-// alarm is what a delivery is of, and whether it begins.
+// alarm is the alarm of a delivery, and whether it begins it.
 func (d *delivery) alarm() (rank int, name string, begins bool) {
 	name, begins, _ = d.event.Alarm()
 	return d.event.Rank, name, begins

@@ -8,11 +8,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// mostPast is at how many moments of a run's past a watch that begins late looks: as many snapshots as a recording keeps.
+// mostPast is how many moments of a run's past a late watch looks at: as many as the snapshots that a recording keeps.
 const mostPast = 32
 
-// momentsOf are the marks at which a watch from the beginning of a run would have looked, but for the newest, as far as snapshots of them are left:
-// those of the rank that has most.
+// momentsOf are the marks, except the newest, at which a watch from the start of a run would have looked, as far as snapshots of them
+// remain. They are from the rank with the most snapshots.
 func momentsOf(runs []*snapshot.Run) (moments []snapshot.Mark) {
 	most := slices.MaxFunc(runs, func(a, b *snapshot.Run) int { return len(a.Snapshots) - len(b.Snapshots) })
 	n := len(most.Snapshots) - 1 - fewest
@@ -26,11 +26,11 @@ func momentsOf(runs []*snapshot.Run) (moments []snapshot.Mark) {
 	return moments
 }
 
-// backTime is how long looks at the past may take in all: as long as new snapshots may wait.
+// backTime is how much time looks at the past may take in all: as long as new snapshots may wait.
 const backTime = patience
 
-// affordable are those of some moments that can be looked at in a time, evenly spread, the last one among them. Looks at so many
-// snapshots together took so long; each look to come is at so many on average.
+// affordable selects the moments that can be looked at in the time left: evenly spread, with the last one. took is the duration of
+// looks at snapshots snapshots so far; each further look is at each snapshots on average.
 func affordable(moments []snapshot.Mark, left, took time.Duration, snapshots, each int) []snapshot.Mark {
 	mean := took.Seconds() / float64(snapshots) * float64(each)
 	n := len(moments)
@@ -44,7 +44,7 @@ func affordable(moments []snapshot.Mark, left, took time.Duration, snapshots, ea
 	return some
 }
 
-// lookBack is the look that a watch would have had at the next moment of the run's past.
+// lookBack is the look that a watch would have taken at the next moment of the run's past.
 func (f *Follower) lookBack() (*Look, error) {
 	begun, moment := time.Now(), f.past[0]
 	f.past = f.past[1:]
@@ -96,7 +96,7 @@ func until(run *snapshot.Run, moment snapshot.Mark) *snapshot.Run {
 	}
 	then.Children = nil
 	for _, child := range run.Children {
-		if c := until(child, snapshot.Mark{Step: snapshot.NoStep, Time: moment.Time}); len(c.Snapshots) > 0 { // its steps are others
+		if c := until(child, snapshot.Mark{Step: snapshot.NoStep, Time: moment.Time}); len(c.Snapshots) > 0 { // its steps are counted separately
 			then.Children = append(then.Children, c)
 		}
 	}
@@ -118,7 +118,7 @@ func treeUntil(tree *snapshot.Tree, at time.Time) *snapshot.Tree {
 	return then
 }
 
-// later reports whether a mark comes after a moment: by the clock, which ranks share, or else by their steps.
+// later reports whether a mark is after a moment: by time, which ranks share, or else by step.
 func later(m, moment snapshot.Mark) bool {
 	if !m.Time.IsZero() && !moment.Time.IsZero() {
 		return m.Time.After(moment.Time)

@@ -18,18 +18,18 @@ import (
 	"github.com/memdiag/memdiag/report/metrics"
 )
 
-// Pusher sends metrics by Prometheus' remote write, for runs that nobody can scrape. It holds nothing up: what a server has not
-// taken when the next is due is left out.
+// Pusher sends metrics by Prometheus' remote write, for runs that cannot be scraped. It delays nothing: a push that is not done when
+// the next is due is dropped.
 type Pusher struct {
-	// URL takes remote write; without a path, Prometheus' is added.
+	// URL accepts remote write; without a path, Prometheus' default is added.
 	URL *url.URL
-	// Authorization is the header of that name; "" for none, or what the URL has.
+	// Authorization is the value of the header with that name; "" for none, or for the URL's own user.
 	Authorization string
-	// Every is how often what is known is sent; 0 for each 15 seconds, as often as Prometheus scrapes.
+	// Every is the time between pushes; 0 for 15 seconds.
 	Every time.Duration
-	// Known are the metrics at a moment; nil for none as yet.
+	// Known returns the current metrics; nil if there are none yet.
 	Known func() []*dto.MetricFamily
-	// Failed takes why nothing arrives, once until it does again.
+	// Failed is called with the reason if nothing arrives, once until something arrives again.
 	Failed func(string)
 
 	done   sync.WaitGroup
@@ -39,13 +39,13 @@ type Pusher struct {
 const (
 	pushEvery = 15 * time.Second
 	pushPath  = "api/v1/write"
-	// pushTime is how long one delivery may take with all its tries, and pushRequest each of them.
+	// pushTime bounds one push with all its tries, and pushRequest each try.
 	pushTime, pushRequest = 30 * time.Second, 10 * time.Second
-	// pushTries are how often one is tried.
+	// pushTries is how many times a push is tried.
 	pushTries = 3
 )
 
-// Start begins to send.
+// Start begins to push.
 func (p *Pusher) Start() error {
 	path := strings.Trim(p.URL.Path, "/")
 	if path == "" {
@@ -56,7 +56,7 @@ func (p *Pusher) Start() error {
 	transport := &pushed{authorization: p.Authorization}
 	client := &http.Client{
 		Timeout: pushRequest, Transport: transport,
-		// One that is sent elsewhere would arrive at somebody whom nobody named.
+		// After a redirect it would arrive at a host that the user did not name.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	api, err := remote.NewAPI(base.String(), remote.WithAPIHTTPClient(client), remote.WithAPIPath(path),
@@ -99,12 +99,12 @@ func (p *Pusher) serve(ctx context.Context, api *remote.API, transport *pushed) 
 	}
 }
 
-// interruptedPush is how long the last delivery may take.
+// interruptedPush bounds the last push.
 const interruptedPush = 3 * time.Second
 
 func (p *Pusher) String() string { return "--push " + p.URL.Host }
 
-// push sends what is known.
+// push sends the current metrics.
 func (p *Pusher) push(ctx context.Context, api *remote.API, transport *pushed) error {
 	known := p.Known()
 	if known == nil {
@@ -114,21 +114,21 @@ func (p *Pusher) push(ctx context.Context, api *remote.API, transport *pushed) e
 	defer cancel()
 	_, err := api.Write(ctx, remote.WriteV1MessageType, metrics.SeriesOf(known, time.Now()))
 	if err != nil && transport.failed != nil {
-		return transport.failed // the client's own error has the whole address, which may hold a secret
+		return transport.failed // the client's own error has the full address, which may contain a secret
 	}
 	return err
 }
 
-// Close sends what is known for the last time.
+// Close sends the current metrics for the last time.
 func (p *Pusher) Close() {
 	p.cancel()
 	p.done.Wait()
 }
 
-// pushed sends requests with a header, one at a time, and reads little of an answer.
+// pushed sends requests with a header, one at a time, and limits how much of an answer is read.
 type pushed struct {
 	authorization string
-	failed        error // why the last request had no answer
+	failed        error // why the last request got no answer
 }
 
 func (t *pushed) RoundTrip(request *http.Request) (*http.Response, error) {

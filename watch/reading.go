@@ -8,15 +8,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// mostHeld is how many blocks are held of all snapshots of all ranks, some 100 MB. A run that has more is judged rank by rank as it
-// is read, and keeps the blocks of each rank's first and last snapshot. Looks at its past would need all; of a thousand ranks ten
-// seconds allow a few of them.
+// mostHeld is how many blocks of all snapshots of all ranks are held in memory, some 100 MB. A run with more is judged rank by rank
+// while it is read, and keeps only the blocks of each rank's first and last snapshot. Looks at its past would need all blocks, and ten
+// seconds would be enough for only a few of a thousand ranks.
 const mostHeld = 2 << 20
 
-// reading is a run as it is read, rank by rank.
+// reading is a run that is read rank by rank.
 type reading struct {
 	runs   []*snapshot.Run
-	judged []*diff.Result // of the first of them; nil for one with too few snapshots
+	judged []*diff.Result // results of the first runs; nil for one with too few snapshots
 	blocks int
 }
 
@@ -49,7 +49,7 @@ func (r *reading) missed() bool {
 	return slices.ContainsFunc(r.runs, func(run *snapshot.Run) bool { return len(run.Unread) > 0 || run.Partial })
 }
 
-// result is what comes of the rank that was read as number i.
+// result is the result of the i-th rank that was read.
 func (r *reading) result(i int, f *Follower) (*diff.Result, error) {
 	if i < len(r.judged) {
 		return r.judged[i], nil

@@ -9,18 +9,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Standing is how a run stands, in short: for an experiment tracker, which shows it beside the program's own metrics.
+// Standing is a summary of a run's state, for an experiment tracker that shows it beside the program's own metrics.
 type Standing struct {
 	Verdict string `json:"verdict"` // "leak", "possible leak", "growth", "no leak so far", "too early to tell"
 	Text    string `json:"text"`    // the largest finding; "" for none
-	Leaks   int    `json:"leaks"`   // that were reported and go on
-	// Step and InSeconds are when memory is full, the earliest of all findings; nil where that is unknown or far away.
+	Leaks   int    `json:"leaks"`   // reported leaks that go on
+	// Step and InSeconds say when memory is full, the earliest of all findings; nil if that is unknown or far away.
 	Step      *int64   `json:"step"`
 	InSeconds *float64 `json:"in_seconds"`
 }
 
-// Standing sums up a look. Paths are relative to here. The standing before it tells of growth that no line explains, which is
-// reported once; nil for none.
+// Standing sums up a look. Paths are relative to here. before is the previous standing, or nil: growth without a known line is reported
+// once, and is taken over from it.
 func (l *Look) Standing(before *Standing, here report.Folder) Standing {
 	s := Standing{Verdict: "too early to tell"}
 	s.Leaks, _ = l.Alarms()
@@ -56,7 +56,7 @@ func (l *Look) Standing(before *Standing, here report.Folder) Standing {
 	return s
 }
 
-// until takes a forecast in, if it is earlier than the one that is known.
+// until takes a forecast if it is earlier than the current one.
 func (s *Standing) until(at *diff.Forecast, r *diff.Result) {
 	if at == nil || at.Beyond {
 		return

@@ -14,30 +14,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// A glance at a folder stats each file in it: a million on a local disk take four seconds. Glances take one part in glanceShare of the time,
-// but one comes each mostUnseen at least, as on a network file system that was slow once.
+// A check of a folder stats each file in it: a million files on a local disk take four seconds. Checks take one part in glanceShare of
+// the time, but there is one at least every mostUnseen, since a network file system may have been slow only once.
 const (
 	glanceShare = 50
 	mostUnseen  = 4 * time.Minute
 )
 
-// untilGlance is how long to wait where a glance takes so long: of the last two the shorter one, since a disk may stand still once.
+// untilGlance is the time until the next check. took should be the shorter of the last two durations, since a disk may stall once.
 func (f *Follower) untilGlance(took time.Duration) time.Duration {
 	return max(f.Every, min(glanceShare*took, mostUnseen))
 }
 
-// state is what a folder's names, sizes and times tell.
+// state is what the names, sizes and times of a folder's files show.
 type state struct {
-	snapshots uint64 // a hash of the names, sizes and times of these, and of all that is no table
-	tables    int64  // bytes of the tables of processes and counters, which grow
-	infos     int64  // bytes of the files that say how the run began and ended
+	snapshots uint64 // a hash of the names, sizes and times of snapshots, and of all files that are no tables
+	tables    int64  // total size of the tables of processes and counters, which grow
+	infos     int64  // total size of the files that say how the run began and ended
 	changed   time.Time
 }
 
-// mostFiles are as many as a run may have.
+// mostFiles is the most files that a run may have.
 const mostFiles = 1 << 20
 
-// stateOf reads no file. Hidden ones are being written, and others may go meanwhile.
+// stateOf reads no file contents. Hidden files are being written, and other files may be removed meanwhile.
 func stateOf(dir string) (state, error) {
 	var s state
 	hash, files := xxhash.New(), 0
@@ -76,23 +76,23 @@ func stateOf(dir string) (state, error) {
 	return s, err
 }
 
-// entryAt is a file as its folder lists it.
+// entryAt is a file in the listing of its folder.
 type entryAt struct {
 	path string
 	fs.DirEntry
 }
 
-// atOnce is of how many files the sizes are asked at once: a network file system asks a server for each.
+// atOnce is how many files are stat'ed concurrently: a network file system asks a server for each.
 const atOnce = 16
 
-// infosOf are the sizes and times of files; nil of one that is gone.
+// infosOf are the sizes and times of files; nil for a file that no longer exists.
 func infosOf(entries []entryAt) []fs.FileInfo {
 	infos := make([]fs.FileInfo, len(entries))
 	var group sync.WaitGroup
 	for from := range min(atOnce, len(entries)) {
 		group.Go(func() {
 			for i := from; i < len(entries); i += atOnce {
-				infos[i], _ = entries[i].Info() // one that is gone has none
+				infos[i], _ = entries[i].Info() // nil if it no longer exists
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func infosOf(entries []entryAt) []fs.FileInfo {
 	return infos
 }
 
-// skip passes a file over, or a folder with all that is in it.
+// skip skips a file, or a folder with everything in it.
 func skip(entry fs.DirEntry) error {
 	if entry != nil && entry.IsDir() {
 		return fs.SkipDir

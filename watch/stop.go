@@ -11,14 +11,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Condition is when a run is to be stopped; the zero value is never.
+// Condition says when to stop a run; the zero value is never.
 type Condition struct {
-	Leak   bool          // once a leak is reported
-	Budget bool          // … or a budget is broken
-	Within time.Duration // … or memory is full within this time, by a suspected leak too; 0 for never
+	Leak   bool          // when a leak is reported
+	Budget bool          // or a budget is broken
+	Within time.Duration // or memory will be full within this time, also by a suspected leak; 0 for never
 }
 
-// Or is met where one of two conditions is.
+// Or is met if one of two conditions is.
 func (c Condition) Or(d Condition) Condition {
 	return Condition{Leak: c.Leak || d.Leak, Budget: c.Budget || d.Budget, Within: max(c.Within, d.Within)}
 }
@@ -40,7 +40,7 @@ func ParseCondition(text string) (Condition, error) {
 	return Condition{}, errors.New(`want leak, budget, or "forecast < 30m"`)
 }
 
-// Met says why a run is to be stopped, by a look at it; "" where it is not.
+// Met says why a run should be stopped, given a look at it; "" if it should not.
 func (c Condition) Met(l *Look) string {
 	if c.Budget && l.OverBudget() {
 		return "a budget is broken"
@@ -61,10 +61,10 @@ func (c Condition) Met(l *Look) string {
 	return ""
 }
 
-// never is farther away than any forecast.
+// never is longer than any forecast.
 const never = time.Duration(1<<63 - 1)
 
-// soon is how long a forecast has from now on.
+// soon is the time from now until a forecast.
 func soon(at *diff.Forecast, r *diff.Result) time.Duration {
 	if at.After <= 0 {
 		return never
@@ -75,8 +75,8 @@ func soon(at *diff.Forecast, r *diff.Result) time.Duration {
 	return at.After
 }
 
-// topmost are the recorded processes that no other recorded one has begun; all that no other has begun where none is recorded. A shell
-// around the program passes no signal on.
+// topmost are the recorded processes that no other recorded process has started; if none is recorded, the processes that no other has
+// started. A shell around the program would not pass on a signal.
 func topmost(all []*snapshot.TreeProcess) (top []*snapshot.TreeProcess) {
 	of := all
 	var recorded []*snapshot.TreeProcess

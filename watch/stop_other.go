@@ -12,13 +12,13 @@ import (
 
 var errNoSignals = errors.New("this system has no signals")
 
-// Stop is for systems with signals.
+// Stop needs signals, which this system does not have.
 func (f *Follower) Stop(context.Context, syscall.Signal, time.Duration) (int, error) {
 	return 0, errNoSignals
 }
 
-// ParseSignal is for systems with signals.
+// ParseSignal needs signals, which this system does not have.
 func ParseSignal(string) (syscall.Signal, error) { return 0, errNoSignals }
 
-// together is for systems with groups of processes.
+// together does nothing: this system has no process groups.
 func together(*exec.Cmd) {}

@@ -15,8 +15,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Stop sends a signal to the run's topmost processes, and kills what is left of all after a time, also what began meanwhile.
-// It returns how many it has signalled. If ctx is done before, nothing is killed.
+// Stop sends a signal to the run's topmost processes. After a time it kills all processes that still run, including those that began
+// meanwhile. It returns how many it has signalled. If ctx is done before, nothing is killed.
 func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Duration) (int, error) {
 	all, err := processesOf(f.runs)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *Follower) Stop(ctx context.Context, signal syscall.Signal, wait time.Du
 	return n, nil
 }
 
-// newest are the processes that the run's tables have now. No rank is judged for them, and blocks are let go of.
+// newest are the processes that the run's tables have now. No rank is judged for them, and no blocks are kept.
 func (f *Follower) newest() ([]*snapshot.TreeProcess, error) {
 	var runs []*snapshot.Run
 	err := f.Open(func(run *snapshot.Run) error {
@@ -59,7 +59,7 @@ func living(all []*snapshot.TreeProcess) []*snapshot.TreeProcess {
 	return slices.DeleteFunc(slices.Clone(all), func(p *snapshot.TreeProcess) bool { return !alive(p) })
 }
 
-// send counts those that took the signal: others have gone meanwhile, or are another user's.
+// send returns how many processes took the signal: others have ended, or belong to another user.
 func send(all []*snapshot.TreeProcess, signal syscall.Signal) (n int) {
 	for _, p := range all {
 		if syscall.Kill(p.PID, signal) == nil {
@@ -69,7 +69,7 @@ func send(all []*snapshot.TreeProcess, signal syscall.Signal) (n int) {
 	return n
 }
 
-// together puts a command and all that it begins into a group, which ends with it.
+// together puts a command and all its children into a process group, which is killed with it.
 func together(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,4 +1,4 @@
-// Package screen shows a run that is watched on a whole terminal.
+// Package screen shows a watched run on a whole terminal.
 package screen
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/memdiag/memdiag/watch"
 )
 
-// Options are how the screen is drawn, and what its keys do.
+// Options configure the screen, and the actions of its keys.
 type Options struct {
 	In    io.Reader // a terminal
 	Out   io.Writer // a terminal
 	Color bool
 	Here  report.Folder
-	// Report writes a report of the run, and says where. It may take a while.
+	// Report writes a report of the run, and returns where. It may take a while.
 	Report func() (path string, err error)
 }
 
-// Screen is a terminal that shows a run. Its methods may be called from several goroutines; what is shown before Run waits for it.
+// Screen is a terminal that shows a run. Its methods may be called from several goroutines; calls before Run wait for it.
 type Screen struct{ program *tea.Program }
 
 // New is a screen that ends with ctx.
@@ -37,7 +37,7 @@ func New(ctx context.Context, o Options) *Screen {
 	return &Screen{tea.NewProgram(model{o: o}, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())}
 }
 
-// Run draws until the user quits, Quit is called, or the screen's context is done. The terminal is then as it was.
+// Run draws until the user quits, Quit is called, or the screen's context is done. It then restores the terminal.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
 	if errors.Is(err, context.Canceled) {
@@ -49,13 +49,13 @@ func (s *Screen) Run() error {
 // Look shows a look. The screen stays after the last one, until the user quits.
 func (s *Screen) Look(look *watch.Look) { s.program.Send(looked{look}) }
 
-// Say shows a line below the list: the last ones stay.
+// Say shows a line below the list; the latest lines stay.
 func (s *Screen) Say(line string) { s.program.Send(event(line)) }
 
 // Quit ends the screen.
 func (s *Screen) Quit() { s.program.Quit() }
 
-// The messages: a look, a line for the list of events, what has become of a report, and that a second has gone by.
+// The messages: a look, a line for the list of events, the result of a report, and a tick each second.
 type (
 	looked   struct{ *watch.Look }
 	event    string
@@ -63,17 +63,17 @@ type (
 	second   struct{}
 )
 
-// mostEvents are more than any terminal has lines for.
+// mostEvents is more than any terminal has lines for.
 const mostEvents = 100
 
-// model is the screen and what it is of.
+// model is the screen and its data.
 type model struct {
 	o    Options
 	s    report.Screen
 	look *watch.Look
-	rank int // the one that is shown, by its place
+	rank int // index of the rank that is shown
 
-	writing bool // a report is being written
+	writing bool // whether a report is being written
 }
 
 // Init implements tea.Model.
@@ -105,7 +105,7 @@ func (m model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// show takes the rank that is shown from the last look.
+// show takes the shown rank from the last look.
 func (m *model) show() {
 	if m.look == nil {
 		return
@@ -118,7 +118,7 @@ func (m *model) show() {
 	m.sort()
 }
 
-// states says what is known of a site now. What its verdict says holds at the end alone.
+// states returns a function for the current state of a site. A verdict counts only at the end of the run.
 func states(rank *watch.Rank, ended bool) func(*diff.Finding) string {
 	known := make(map[*diff.Finding]string)
 	for _, s := range rank.Suspects {
@@ -133,11 +133,11 @@ func states(rank *watch.Rank, ended bool) func(*diff.Finding) string {
 		if f.Verdict != diff.Leak || ended {
 			return known[f]
 		}
-		return cmp.Or(known[f], string(diff.Inconclusive)) // the beginning is not over
+		return cmp.Or(known[f], string(diff.Inconclusive)) // the looks have not confirmed the leak yet
 	}
 }
 
-// sort puts the sites in order. What was chosen stays so; what is gone leaves the first one.
+// sort orders the sites. The selected site stays selected; if it is gone, the first is selected.
 func (m *model) sort() {
 	if m.s.Result == nil {
 		m.s.Sites, m.s.Cursor, m.s.Opened = nil, 0, false
@@ -153,7 +153,7 @@ func (m *model) sort() {
 	m.s.Scroll(0)
 }
 
-// name tells a site from the others of a run.
+// name identifies a site within a run.
 func name(f *diff.Finding) string {
 	print := baseline.Fingerprint(f.Rows[0])
 	if f.Child != nil {
@@ -162,7 +162,7 @@ func name(f *diff.Finding) string {
 	return print
 }
 
-// key does what a key is for.
+// key handles a key.
 func (m model) key(key string) (tea.Model, tea.Cmd) {
 	if !m.writing {
 		m.s.Said = ""
@@ -216,7 +216,7 @@ func (m model) report() tea.Msg {
 	return reported("wrote " + path)
 }
 
-// move goes up or down, in the list or in what is said of a site.
+// move moves up or down, in the list or in the details of a site.
 func (m *model) move(by int) {
 	if m.s.Opened {
 		m.s.Scroll(by)
