@@ -9,20 +9,20 @@ import (
 	"github.com/memdiag/memdiag/record"
 )
 
-// Switch is a part of the program that can be taken away without changing its source.
+// Switch is a part of the program that can be switched off without changing its source.
 type Switch struct {
 	Name string
-	Args []string // added to the command; nil for a part that the recorder takes away
+	Args []string // added to the command; nil for a part that the recorder switches off
 }
 
-// ownSwitches are those that need no word of the user's: loader workers, hooks of modules, torch.compile, autocast.
+// ownSwitches are those that the user need not name: loader workers, hooks of modules, torch.compile, autocast.
 var ownSwitches = []Switch{{Name: "workers"}, {Name: "hooks"}, {Name: "compile"}, {Name: "autocast"}}
 
 // mostDelta is how many runs a search over switches takes at most.
 const mostDelta = 8
 
-// delta takes parts of the program away, all at first, and then as few as end the growth (Zeller's delta debugging). It is for
-// a leak whose holder and line are unknown, or whose trials prove nothing.
+// delta switches parts of the program off: first all, then as few as end the growth (Zeller's delta debugging). It is for a leak whose
+// holder and line are unknown, or whose trials prove nothing.
 func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	runs, failed := 0, false
 	var last *Tried
@@ -47,7 +47,7 @@ func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	}
 	set := slices.Concat(ownSwitches, f.Switches)
 	found, err := gone(set)
-	if err == nil && failed && len(f.Switches) > 0 { // it may not know one of the user's words, which says nothing of the other parts
+	if err == nil && failed && len(f.Switches) > 0 { // it may not know one of the user's switches, which says nothing about the other parts
 		set = ownSwitches
 		found, err = gone(set)
 	}
@@ -64,7 +64,7 @@ func (f *Findings) delta(ctx context.Context, lab Lab) error {
 	return err
 }
 
-// fewest returns a smallest part of a set that still does what the whole set does.
+// fewest returns a smallest subset for which holds is still true, given that it is true for the whole set.
 func fewest[T any](set []T, holds func([]T) (bool, error)) ([]T, error) {
 	for parts := 2; len(set) > 1; {
 		size := (len(set) + parts - 1) / parts
@@ -74,7 +74,7 @@ func fewest[T any](set []T, holds func([]T) (bool, error)) ([]T, error) {
 			some, others := set[at:end], slices.Concat(set[:at], set[end:])
 			for i, s := range [][]T{some, others} {
 				if len(s) == 0 || i == 1 && parts == 2 {
-					continue // with two parts each is the other's rest
+					continue // with two parts, each is the complement of the other
 				}
 				ok, err := holds(s)
 				if err != nil {

@@ -14,51 +14,51 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Lab runs the program once more, with what is changed, if anything is.
+// Lab runs the program again, with a change or, if change is zero, without.
 type Lab func(ctx context.Context, name string, change Change) (*Run, error)
 
-// Change is what a run of the program has that is not as it is: an intervention while it runs, or files with another text.
+// Change is how a run of the program differs from the program as it is: an intervention while it runs, or files with other text.
 type Change struct {
 	Intervention *record.Intervention
 	Files        []source.File
 	Args         []string // added to the command
-	Process      string   // the kind of process in which it is made, if that is recorded beside the one of its rank; else ""
-	Steps        int64    // in the place of {steps}, from this run on; 0 to leave it
+	Process      string   // the kind of process that is changed, if it is recorded beside the one of its rank; else ""
+	Steps        int64    // the value of {steps}, from this run on; 0 to leave it
 }
 
-// Findings are what an examination found, as far as it came.
+// Findings are the results of an examination so far.
 type Findings struct {
 	Plain    *Run
-	Leak     *Leak   // what is examined; nil where nothing leaks
-	More     int     // leaks beside it
-	Maybe    *Leak   // what may leak, if nothing does
-	Doubt    string  // why a run without a leak may leak; "" for nothing
-	Unnamed  bool    // it is growth of processes in which nothing was recorded
-	Trials   []Trial // that are to be run
+	Leak     *Leak   // the leak that is examined; nil if nothing leaks
+	More     int     // number of other leaks
+	Maybe    *Leak   // the possible leak, if nothing leaks
+	Doubt    string  // why a run without a leak may leak; "" if nothing suggests it
+	Unnamed  bool    // whether it is growth of processes in which nothing was recorded
+	Trials   []Trial // trials to run
 	Untried  []string
-	Also     []Tried             // of other leaks, their likeliest cause each
-	Types    []record.TypeGrowth // whose objects became more and more
-	Steps    int64               // of a run, where the command has {steps}; 0 where it does not
-	Longer   int64               // how many steps a longer run took, to decide; 0 for none
-	Data     string              // whether growth that is not decided follows random data, a clause; "" where it was not tried
-	Beside   []string            // who else takes memory here, a clause each
-	Switches []Switch            // the user's
+	Also     []Tried             // trials of other leaks, one each for their likeliest cause
+	Types    []record.TypeGrowth // types whose objects became more and more
+	Steps    int64               // steps of a run, if the command has {steps}; else 0
+	Longer   int64               // steps of the longer run that was made to decide; 0 for none
+	Data     string              // whether inconclusive growth depends on random data, a clause; "" if not tried
+	Beside   []string            // others that take memory here, a clause each
+	Switches []Switch            // the user's switches
 	Tried    []Tried
-	Again    *Run   // the second run of the program as it is; nil where none was
-	Patch    *Patch // nil unless one was asked for
-	Fix      *Fix   // what came of the patch, or of the user's fix; nil unless it was tried
-	Mended   bool   // the fix is the user's
-	Stopped  string // why the examination is not complete; "" where it is
+	Again    *Run   // the second run of the program as it is; nil for none
+	Patch    *Patch // nil unless a patch was requested
+	Fix      *Fix   // the result of the patch, or of the user's fix; nil if not tried
+	Mended   bool   // whether the fix is the user's
+	Stopped  string // why the examination is incomplete; "" if it is complete
 }
 
-// Examine goes through the stages. Without a lab it says what it would try. In the end the program runs as it is once more:
-// this tells whether two runs compute the same, and leaves the files of an unchanged run. An
-// interrupt ends it; what was found until then is returned.
+// Examine runs all stages. Without a lab it says what it would try. At the end the unchanged program runs once more: this shows whether
+// two runs compute the same, and leaves the files of an unchanged run. An interrupt ends the examination, and the findings so far are
+// returned.
 func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Findings, error) {
 	f := &given
 	f.Plain = plain
 	f.confirm()
-	if lab != nil && plain.Died == "" { // a longer run of one that died is none
+	if lab != nil && plain.Died == "" { // a longer run is useless if the first one died
 		if err := f.decide(ctx, lab); err != nil {
 			return f.stopped(nil, err)
 		}
@@ -72,7 +72,7 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 		return f, nil
 	}
 	var changed []*Run
-	for i := 0; i < len(f.Trials); i++ { // they may become more
+	for i := 0; i < len(f.Trials); i++ { // the loop may add trials
 		t := f.Trials[i]
 		run, err := lab(ctx, name(i, t), f.change(&t.Intervention, f.Leak))
 		if err != nil {
@@ -113,12 +113,12 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 	return f, nil
 }
 
-// mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they are at most.
-// Processes in which nothing was recorded grow for some seconds until that begins: timesUnnamed is how much longer a run is made for them.
+// mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they may be. Unrecorded
+// processes grow for some seconds at their start, so their runs are made timesUnnamed times as long.
 const mostLonger, mostTimes, timesUnnamed = 2, 20, 4
 
-// decide makes an undecided run longer, if the command lets it and something tells how long; else it tries whether what grows
-// follows random data.
+// decide makes an inconclusive run longer, if the command allows it and the needed length is known. Otherwise it tests whether the
+// growth depends on random data.
 func (f *Findings) decide(ctx context.Context, lab Lab) error {
 	first := f.Steps
 	for range mostLonger {
@@ -160,7 +160,7 @@ func (f *Findings) decide(ctx context.Context, lab Lab) error {
 	return nil
 }
 
-// longer is how many steps a run takes that may decide; 0 where that is not known, or not for doctor to choose.
+// longer is how many steps a run needs to decide; 0 if that is unknown, or doctor cannot choose it.
 func (f *Findings) longer() int64 {
 	switch {
 	case f.Leak != nil || f.Steps == 0:
@@ -173,7 +173,7 @@ func (f *Findings) longer() int64 {
 	return 0
 }
 
-// change is made in the process in which a leak is.
+// change is a change in the process that has the leak.
 func (f *Findings) change(in *record.Intervention, l *Leak) Change {
 	c := Change{Intervention: in}
 	if child := l.child(); child != nil && in.Child {
@@ -182,10 +182,10 @@ func (f *Findings) change(in *record.Intervention, l *Leak) Change {
 	return c
 }
 
-// mostAlso is how many leaks beside the first are tried.
+// mostAlso is how many leaks after the first are tried.
 const mostAlso = 2
 
-// others tries the likeliest cause of leaks beside the first, unless the same change was made for that.
+// others tries the likeliest cause of other leaks, unless the same change was already tried.
 func (f *Findings) others(ctx context.Context, lab Lab) error {
 	done := map[string]bool{f.Tried[0].Path: true}
 	for _, l := range f.leaks()[1:] {
@@ -203,7 +203,7 @@ func (f *Findings) others(ctx context.Context, lab Lab) error {
 	return nil
 }
 
-// Mended runs the program with the user's fix, and holds it against the run before.
+// Mended runs the program with the user's fix, and compares it with the run before.
 func Mended(ctx context.Context, plain *Run, lab Lab) (*Findings, error) {
 	f := &Findings{Plain: plain, Mended: true}
 	f.confirm()
@@ -235,7 +235,7 @@ func (f *Findings) TryPatch(ctx context.Context, lab Lab) error {
 }
 
 func name(i int, t Trial) string {
-	return "trial-" + string(rune('1'+i)) + "-" + string(t.Kind) // of MostTrials, 4
+	return "trial-" + string(rune('1'+i)) + "-" + string(t.Kind) // MostTrials is 4
 }
 
 func (f *Findings) stopped(changed []*Run, err error) (*Findings, error) {
@@ -256,7 +256,7 @@ func (f *Findings) judge(changed []*Run) {
 	slices.SortStableFunc(f.Tried, func(a, b Tried) int { return a.rank() - b.rank() })
 }
 
-// rank orders trials by what they say; one with which the program fails says less than another one of its verdict.
+// rank orders trials by how much they prove. Of two with the same verdict, one with which the program fails proves less.
 func (t *Tried) rank() int {
 	n := 2 * slices.Index([]Verdict{Proven, Needed, Open, Refuted}, t.Verdict)
 	if t.Fails {
@@ -265,7 +265,7 @@ func (t *Tried) rank() int {
 	return n
 }
 
-// confirm takes the leak that grows fastest.
+// confirm chooses the leak that grows fastest.
 func (f *Findings) confirm() {
 	r := f.Plain.Result
 	f.Doubt, f.Unnamed = r.Doubt(r.Run().Info.Unseen), false
@@ -273,7 +273,7 @@ func (f *Findings) confirm() {
 		finding := &r.Findings[i]
 		switch {
 		case finding.OfProcess():
-			// It has no line, and is compared as growth of the process.
+			// It has no line, and is treated as growth of the process.
 		case finding.Verdict == diff.Leak && f.Leak == nil:
 			f.Leak = &Leak{Finding: finding}
 		case finding.Verdict == diff.Inconclusive && f.Maybe == nil:
@@ -306,7 +306,7 @@ func (f *Findings) Verdict() diff.Verdict {
 	return diff.Clean
 }
 
-// holder is what was found to hold it; nil where nothing with a name was.
+// holder is the leak's known holder; nil if there is none with a name.
 func (l *Leak) holder() *snapshot.Holder {
 	var h *snapshot.Holder
 	switch {
@@ -323,7 +323,7 @@ func (l *Leak) holder() *snapshot.Holder {
 	return h
 }
 
-// cause is the likeliest; nil where none is known.
+// cause is the likeliest cause; nil if none is known.
 func (l *Leak) cause() *cause.Cause {
 	if l.Finding != nil {
 		return l.Finding.Cause
@@ -331,7 +331,7 @@ func (l *Leak) cause() *cause.Cause {
 	return l.Process.Cause
 }
 
-// causes are the ids of all that are likely, the best first.
+// causes are the ids of all likely causes, the best first.
 func (l *Leak) causes() []string {
 	var ids []string
 	if c := l.cause(); c != nil {
@@ -345,7 +345,7 @@ func (l *Leak) causes() []string {
 	return ids
 }
 
-// text is what grows, and where.
+// text says what grows, and where.
 func (l *Leak) text() string {
 	if l.Finding != nil {
 		return report.GrowthText(l.Finding)

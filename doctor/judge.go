@@ -14,43 +14,43 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Run is one run of the program: as it is, or with a change.
+// Run is one run of the program, unchanged or with a change.
 type Run struct {
 	Dir        string
 	Took       time.Duration
-	Ranks      int                // how many there are, if more than one
-	Leaking    int                // of them
-	Rank       int                // of the result, if there are several
-	Result     *diff.Result       // nil where it could not be judged; Why says why not
+	Ranks      int                // number of ranks, if more than one
+	Leaking    int                // number of leaking ranks
+	Rank       int                // rank of the result, if there are several
+	Result     *diff.Result       // nil if it could not be judged; Why says why
 	Why        string             // a clause
-	ExitCode   int                // of the program
-	Died       string             // of what it died, if that is memory, or the signal that kills, a clause; else ""
-	Said       string             // the last line on its standard error
-	Intervened *record.Intervened // nil where no process of it was changed
+	ExitCode   int                // exit code of the program
+	Died       string             // a clause on how it died, if memory or SIGKILL ended it; else ""
+	Said       string             // the last line of its standard error
+	Intervened *record.Intervened // nil if no process was changed
 	Output     Output
 }
 
-// Output is what a program wrote to its standard output.
+// Output is the program's standard output.
 type Output struct {
 	Bytes int64
-	Sum   uint64 // its hash
+	Sum   uint64 // hash of the output
 }
 
 // Leak is what grows: a finding, or growth of the process that no stack explains.
 type Leak struct {
-	Finding *diff.Finding // nil for the process's
+	Finding *diff.Finding // nil for growth of the process
 	Process *diff.Reserve
 }
 
-// Verdict is what a trial says of a cause.
+// Verdict is what a trial shows about a cause.
 type Verdict string
 
 // The verdicts.
 const (
-	Proven  Verdict = "proven"  // without it the growth is gone, and the program does its work
-	Needed  Verdict = "needed"  // likewise, but the program uses what it keeps: it computes something else without
-	Refuted Verdict = "refuted" // without it the growth stays
-	Open    Verdict = "open"    // the trial tells nothing
+	Proven  Verdict = "proven"  // with the change the growth is gone, and the program does its work
+	Needed  Verdict = "needed"  // the same, but the program needs what it retains: without it, it computes something else
+	Refuted Verdict = "refuted" // the growth stays with the change
+	Open    Verdict = "open"    // the trial shows nothing
 )
 
 // Tried is a trial with its outcome.
@@ -60,23 +60,23 @@ type Tried struct {
 	Why     string // one or more clauses
 	Run     Run
 	Losses  baseline.Losses
-	Safe    bool // what the program computes is known to be the same
-	Prints  bool // its losses are, and it prints something else
-	Fails   bool // the program does not come to its end with the change
+	Safe    bool // the program is known to compute the same
+	Prints  bool // its losses are the same, but it prints something else
+	Fails   bool // the program fails with the change
 }
 
-// The growth is gone if no more than this share of its rate is left once the change is made: what the change does not
-// reach may stay, such as a number for each of the graphs that are dropped. It stays if at least that share is left.
+// gone: growth is gone if at most this share of its rate is left after the change. Growth that the change does not reach may stay, such
+// as a number for each graph that is dropped. stays: growth stays if at least this share is left.
 const gone, stays = 0.1, 0.5
 
-// JudgeTrial holds a run with a change against the same program as it is. again is a second run as it is; nil if
-// there is none yet, so that what changed is not known to be the change's doing.
+// JudgeTrial compares a changed run with the unchanged program. again is a second unchanged run. It is nil if there is none yet; then
+// it is unknown whether differences come from the change.
 func JudgeTrial(t Trial, leak *Leak, plain, changed, again *Run) Tried {
 	out := Tried{Trial: t, Run: *changed, Verdict: Open}
 	in, ended := changed.Intervened, changed.ended(plain)
 	switch {
 	case ended != "" && t.Kind == record.Switch:
-		out.Why = ended // a word that it does not know does so, too
+		out.Why = ended // an unknown option in the command does that, too
 	case ended != "" && (in == nil || in.Changed == 0):
 		out.Why = strings.Replace(ended, "with the change the program ends", "the program ended", 1) + ", before the change"
 	case (in == nil || in.Acts == 0) && changed.Died != "":
@@ -119,8 +119,7 @@ func nothing(kind record.InterventionKind) string {
 	return "it did not become longer after warm-up"
 }
 
-// growth says whether it is gone, by its rate since the change was made, and what the program computes without what it
-// keeps.
+// growth judges whether growth is gone, by its rate since the change, and whether the program still computes the same.
 func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	base, there := leak.judged(plain.Result), leak.within(&t.Run)
 	if there == nil {
@@ -183,7 +182,7 @@ func (t *Tried) growth(leak *Leak, plain, again *Run) {
 	}
 }
 
-// elsewhere is what grows, and where.
+// elsewhere says what grows, and where.
 func elsewhere(c *baseline.Check) string {
 	if c.Finding != nil {
 		return report.GrowthText(c.Finding)
@@ -191,7 +190,7 @@ func elsewhere(c *baseline.Check) string {
 	return report.ReserveText(c.Process)
 }
 
-// same reports whether a run shows no sign of its change: its losses, if there are any, and what it prints are the same.
+// same reports whether the change has no visible effect: the losses, if any, and the output are the same.
 func (t *Tried) same(plain *Run) bool {
 	losses := baseline.CompareLosses(plain.Result.Run().Losses, t.Run.Result.Run().Losses)
 	return !losses.Differs && plain.Output == t.Run.Output
@@ -201,7 +200,7 @@ func difference(l *baseline.Losses) string {
 	return fmt.Sprintf("differ from step %d on: %v instead of %v", l.Step, l.After, l.Before)
 }
 
-// output compares what the program prints, where no losses are recorded.
+// output compares the program's output, if no losses are recorded.
 func (t *Tried) output(plain, again *Run) {
 	t.Why += "; no losses were recorded"
 	switch {
@@ -218,7 +217,7 @@ func (t *Tried) output(plain, again *Run) {
 	}
 }
 
-// sinceChange judges the part of a run that comes after a change, and the same part of the run as it is.
+// sinceChange judges the part of a run after a change, and the same part of the unchanged run.
 func sinceChange(plain, changed *snapshot.Run, since float64) (was, is *diff.Result, err error) {
 	at := time.UnixMicro(int64(since * 1e6))
 	n := slices.IndexFunc(changed.Snapshots, func(s *snapshot.Snapshot) bool { return s.Mark.Time.After(at) })
@@ -254,7 +253,7 @@ func part(run *snapshot.Run, n int) (*diff.Result, error) {
 	return diff.DefaultOptions().Analyze(&rest)
 }
 
-// checkOf is the check of a finding; nil where there is none. Of growth of the process without a line the finding is nil.
+// checkOf is the check of a finding, or with nil that of growth of the process without a line. It is nil if there is none.
 func checkOf(v *baseline.Verification, f *diff.Finding) *baseline.Check {
 	for i := range v.Checks {
 		if v.Checks[i].Finding == f {

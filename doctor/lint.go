@@ -17,7 +17,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Measured is what a run shows of a place that looks like a cause.
+// Measured is what a run shows about a place that looks like a cause.
 type Measured string
 
 // What it shows.
@@ -37,16 +37,16 @@ type Suspect struct {
 	Growth   string   `json:"growth,omitempty"` // rate and line of what grows
 }
 
-// Linted is what lint finds in a run's program.
+// Linted is the result of lint for a run's program.
 type Linted struct {
 	SchemaVersion int       `json:"schema_version"`
-	Files         int       `json:"files"` // that were read
+	Files         int       `json:"files"` // number of files that were read
 	Suspects      []Suspect `json:"suspects"`
-	Skipped       []string  `json:"skipped,omitempty"` // files that were not, and why
+	Skipped       []string  `json:"skipped,omitempty"` // files that were not read, and why
 }
 
-// Lint reads the program's own files on recorded stacks, or that the recorder saw, and joins what looks like a cause with what
-// the run shows. What grows comes first. Files that may, unless nil, has an error for are skipped.
+// Lint reads the program's own files, from recorded stacks or seen by the recorder, and combines suspicious places with what the run
+// shows. Places that grow come first. A file is skipped if may, unless nil, returns an error for it.
 func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(name string) error) (*Linted, error) {
 	out := &Linted{SchemaVersion: 1, Suspects: []Suspect{}}
 	var files []source.File
@@ -96,8 +96,8 @@ func Lint(ctx context.Context, r *diff.Result, python source.Python, may func(na
 	return out, nil
 }
 
-// sinceRecorded says how a file is another one than the run had, a clause; "" if it is not, as far as the run tells. A file that
-// was only copied or checked out anew has another time, and the same text.
+// sinceRecorded says how a file differs from the one in the run, a clause; "" if it does not, as far as known. A file that was only
+// copied or checked out again has another time, but the same text.
 func sinceRecorded(info *snapshot.Info, file *source.File) string {
 	if was, ok := info.Code.Contents[file.Name]; ok {
 		if was != snapshot.Content(file.Text) {
@@ -111,7 +111,7 @@ func sinceRecorded(info *snapshot.Info, file *source.File) string {
 	return ""
 }
 
-// ownFiles are the program's own, by name.
+// ownFiles lists the program's own files, by name.
 func ownFiles(r *diff.Result) []string {
 	names := make(map[string]bool)
 	add := func(name string) {
@@ -133,7 +133,7 @@ func ownFiles(r *diff.Result) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// findings are those of a run and of its other processes.
+// findings iterates over the findings of a run and of its other processes.
 func findings(r *diff.Result) iter.Seq[*diff.Finding] {
 	return func(yield func(*diff.Finding) bool) {
 		for i := range r.Findings {
@@ -151,7 +151,7 @@ func findings(r *diff.Result) iter.Seq[*diff.Finding] {
 	}
 }
 
-// measured is what the run shows of a place: growth at its lines, or of what has its name and is held there.
+// measured is what the run shows about a place: growth at its lines, or growth of something with its name that is held there.
 func measured(r *diff.Result, file string, s source.Suspect) (Measured, string) {
 	seen := false
 	for f := range findings(r) {

@@ -12,54 +12,54 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// Page is what is written of an examination.
+// Page is the report of an examination.
 type Page struct {
 	SchemaVersion int                 `json:"schema_version"`
 	Verdict       string              `json:"verdict"` // "leak", "inconclusive" or "clean"
 	Confirm       string              `json:"confirm"`
 	Needs         string              `json:"needs,omitempty"`        // what would decide an inconclusive run
-	Longer        int64               `json:"longer_steps,omitempty"` // of the run that was made to decide
-	Data          string              `json:"data,omitempty"`         // whether undecided growth follows random data
-	Beside        []string            `json:"beside,omitempty"`       // who else takes memory here
-	Types         []record.TypeGrowth `json:"types,omitempty"`        // whose objects became more and more
-	Also          []TrialRow          `json:"also,omitempty"`         // of other leaks
+	Longer        int64               `json:"longer_steps,omitempty"` // steps of the run that was made to decide
+	Data          string              `json:"data,omitempty"`         // whether inconclusive growth depends on random data
+	Beside        []string            `json:"beside,omitempty"`       // others that take memory here
+	Types         []record.TypeGrowth `json:"types,omitempty"`        // types whose objects became more and more
+	Also          []TrialRow          `json:"also,omitempty"`         // trials of other leaks
 	Locate        string              `json:"locate,omitempty"`       // line and rate
 	Holder        string              `json:"holder,omitempty"`
 	Cause         string              `json:"cause,omitempty"`
 	Fix           string              `json:"fix,omitempty"`
-	Known         []string            `json:"known_leaks,omitempty"` // of libraries, at the versions of the run
-	Answer        string              `json:"answer,omitempty"`      // what the trials say of the cause
+	Known         []string            `json:"known_leaks,omitempty"` // known leaks of libraries in the run's versions
+	Answer        string              `json:"answer,omitempty"`      // what the trials show about the cause
 	Trials        []TrialRow          `json:"trials,omitempty"`
 	Untried       []string            `json:"untried,omitempty"`
 	Patch         *PatchRow           `json:"patch,omitempty"`
-	Verified      []string            `json:"verified,omitempty"` // what came of the patch, or of the user's fix, the answer first
-	Verify        string              `json:"verify,omitempty"`   // the command that tells whether a fix worked
+	Verified      []string            `json:"verified,omitempty"` // the result of the patch, or of the user's fix, the answer first
+	Verify        string              `json:"verify,omitempty"`   // the command that checks whether a fix worked
 	Runs          []RunRow            `json:"runs"`
 	Stopped       string              `json:"stopped,omitempty"`
 }
 
-// TrialRow is one change, with what came of it.
+// TrialRow is one change, with its result.
 type TrialRow struct {
 	Claim   string  `json:"claim"`
 	Change  string  `json:"change"`
 	From    float64 `json:"from"`
-	Unit    string  `json:"unit"`              // of from: "step", "batch" or "second"
-	Verdict Verdict `json:"verdict,omitempty"` // "" where it was not run
+	Unit    string  `json:"unit"`              // unit of from: "step", "batch" or "second"
+	Verdict Verdict `json:"verdict,omitempty"` // "" if it was not run
 	Why     string  `json:"why,omitempty"`
-	Safe    bool    `json:"safe"` // what the program computes is known to be the same
+	Safe    bool    `json:"safe"` // whether the program is known to compute the same
 }
 
 // PatchRow is a patch of the program's source.
 type PatchRow struct {
-	Diff    string         `json:"diff"` // of all leaks
+	Diff    string         `json:"diff"` // the patch of all leaks
 	Leaks   []LeakPatchRow `json:"leaks,omitempty"`
-	Apart   string         `json:"apart,omitempty"` // why those of the leaks cannot be applied one after the other
+	Apart   string         `json:"apart,omitempty"` // why the patches of the leaks cannot be applied one after the other
 	Says    []string       `json:"says"`
-	Refused []string       `json:"refused,omitempty"` // why a leak has none
-	Good    bool           `json:"good"`              // it was run: the leaks are gone, and losses and output are the same as far as they are known
+	Refused []string       `json:"refused,omitempty"` // why a leak has no patch
+	Good    bool           `json:"good"`              // whether it was run, the leaks are gone, and losses and output are the same as far as known
 }
 
-// LeakPatchRow is the patch of one leak, or of several that one change mends.
+// LeakPatchRow is the patch of one leak, or of several that one change fixes.
 type LeakPatchRow struct {
 	Of   []string `json:"of"`
 	Says string   `json:"says"`
@@ -73,7 +73,7 @@ type RunRow struct {
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// PageOf is the page of an examination; program is memdiag, as its user calls it.
+// PageOf is the report of an examination; program is the command that runs memdiag.
 func PageOf(f *Findings, program string) *Page {
 	p := &Page{SchemaVersion: 1, Verdict: string(f.Verdict()), Stopped: f.Stopped, Runs: []RunRow{{Dir: f.Plain.Dir, Seconds: seconds(f.Plain.Took)}}}
 	switch {
@@ -170,7 +170,7 @@ func evidence(l *Leak) diff.Evidence {
 	return diff.Strong
 }
 
-// answer is one sentence of what the trials say.
+// answer is one sentence on what the trials show.
 func (f *Findings) answer() string {
 	switch {
 	case len(f.Tried) == 0 && len(f.Trials) == 0:
@@ -194,7 +194,7 @@ func (f *Findings) answer() string {
 	return "not proven: " + t.Why
 }
 
-// JSON writes it.
+// JSON writes the page as JSON.
 func (p *Page) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -202,7 +202,7 @@ func (p *Page) JSON(w io.Writer) error {
 	return e.Encode(p)
 }
 
-// Text writes it for a person.
+// Text writes the page for a person.
 func (p *Page) Text(w io.Writer) error {
 	var b strings.Builder
 	line := func(label, text string) {
@@ -285,8 +285,8 @@ func (p *Page) Text(w io.Writer) error {
 	return err
 }
 
-// text writes the diffs: of one leak, or of all in one where they change the same lines, or of each leak with what it mends. What
-// stands between them is none of a diff's lines, so that git apply takes them all together.
+// text writes the diffs: the only one, or one for all leaks if they change the same lines, or one per leak with what it fixes. The text
+// between them is not part of a diff, so git apply can apply all of them together.
 func (p *PatchRow) text(b *strings.Builder) {
 	if p.Apart != "" || len(p.Leaks) < 2 {
 		if p.Apart != "" {

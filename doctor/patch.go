@@ -17,34 +17,34 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Patch changes the program's source so that its leaks go.
+// Patch is a change of the program's source that ends its leaks.
 type Patch struct {
-	Files   []source.File // with their new text
-	Diff    string        // unified, of all
-	Leaks   []LeakPatch   // of each leak, in their order
-	Apart   string        // why they cannot be applied one after the other, a sentence; "" where they can
+	Files   []source.File // files with their new text
+	Diff    string        // unified diff of all files
+	Leaks   []LeakPatch   // one for each leak, in order
+	Apart   string        // why they cannot be applied one after the other, a sentence; "" if they can
 	Says    []string      // what it does, a clause each
-	Refused []string      // why a leak has none, a clause each
-	Failed  *Run          // with a patch that was withdrawn; nil for none
+	Refused []string      // why a leak has no patch, a clause each
+	Failed  *Run          // the run with a patch that was withdrawn; nil for none
 }
 
-// withdraw takes the patch of a leak back with which the program failed, since it needs what that takes away.
+// withdraw removes the patch of a leak with which the program failed, because it needs what the patch removes.
 func (p *Patch) withdraw(failed *Run, why string) {
 	refused := append(slices.Clone(p.Refused), fmt.Sprintf("%s: %s", p.Leaks[0].Says, strings.Replace(why, "with the change", "with that", 1)))
 	*p = Patch{Says: []string{}, Refused: refused, Failed: failed}
 }
 
-// Fix is a program that is changed for good, held against the program as it was.
+// Fix is a permanent change of the program, compared with the program before.
 type Fix struct {
 	Run      *Run
-	Verified *baseline.Verification // nil if it could not be judged; Why says why not
+	Verified *baseline.Verification // nil if it could not be judged; Why says why
 	Why      string
-	Prints   bool // it is known to print the same
-	Differs  bool // it is known to print something else
+	Prints   bool // whether it is known to print the same
+	Differs  bool // whether it is known to print something else
 }
 
-// MakePatch writes a patch of the leaks that were found, without touching a file. folder is where the user works: files
-// below it are named from there.
+// MakePatch writes a patch for the leaks that were found, without changing a file. Files below folder, where the user works, get names
+// relative to it.
 func (f *Findings) MakePatch(ctx context.Context, python source.Python, folder string) error {
 	f.Patch = &Patch{Says: []string{}}
 	texts, leaks := f.sources()
@@ -78,10 +78,10 @@ func (f *Findings) MakePatch(ctx context.Context, python source.Python, folder s
 	return f.Patch.apart(ctx, python, files, leaks, of, diffOf)
 }
 
-// mostLeaks of a program have a patch at most.
+// mostLeaks is how many leaks of a program get a patch at most.
 const mostLeaks = 16
 
-// sources are the files in which patches are sought, and what they are to mend. What a trial says is of the first leak.
+// sources returns the files in which patches are sought, and the leaks to fix. The results of trials belong to the first leak.
 func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak) {
 	texts = make(map[string]*source.File)
 	read := func(name string) bool {
@@ -127,7 +127,7 @@ func (f *Findings) sources() (texts map[string]*source.File, leaks []source.Leak
 	return texts, leaks
 }
 
-// leaks are the one that was examined, and those beside it, in other processes too.
+// leaks are the examined leak and the others, including those in other processes.
 func (f *Findings) leaks() []*Leak {
 	all := []*Leak{f.Leak}
 	beside := leaksOf(f.Plain.Result)
@@ -142,7 +142,7 @@ func (f *Findings) leaks() []*Leak {
 	return all
 }
 
-// leaksOf are the findings of a process that leak, those of its own pages alone left out.
+// leaksOf are the leaks of a process, except growth of its own pages.
 func leaksOf(r *diff.Result) (all []*Leak) {
 	for i := range r.Findings {
 		if l := &r.Findings[i]; l.Verdict == diff.Leak && !l.OfProcess() {
@@ -152,7 +152,7 @@ func leaksOf(r *diff.Result) (all []*Leak) {
 	return all
 }
 
-// Fixed holds a run of a changed program against the program as it was. again is a second run of that; nil if there is none.
+// Fixed compares a run of a changed program with the program before. again is a second run of the program before; nil if there is none.
 func Fixed(plain, fixed, again *Run) *Fix {
 	fix := &Fix{Run: fixed}
 	switch {
@@ -169,7 +169,7 @@ func Fixed(plain, fixed, again *Run) *Fix {
 	return fix
 }
 
-// Good reports whether the leaks are gone, and losses and what is printed are not known to be others.
+// Good reports whether the leaks are gone, and losses and output are not known to differ.
 func (x *Fix) Good() bool {
 	return x.Verified != nil && x.Verified.Overall() == baseline.Gone && !x.Verified.Effects.Losses.Differs && !x.Differs
 }
@@ -187,7 +187,7 @@ func (x *Fix) Verdict() diff.Verdict {
 	return diff.Inconclusive
 }
 
-// lines are what is said of a fix: the answer first.
+// lines are the lines about a fix, the answer first.
 func (x *Fix) lines() []string {
 	if x.Verified == nil {
 		return []string{string(baseline.CannotTell) + ": " + x.Why}

@@ -15,14 +15,14 @@ import (
 	"github.com/memdiag/memdiag/doctor/source"
 )
 
-// LeakPatch is the patch of one leak, or of several that one change mends.
+// LeakPatch is the patch of one leak, or of several that one change fixes.
 type LeakPatch struct {
 	Of   []string // what grows, and where
 	Says string   // what it does, a clause
 	Diff string   // unified; it applies alone
 }
 
-// apart makes a patch for each of the leaks that the patch of all mends, and says whether they apply one after the other.
+// apart makes a patch for each leak that the whole patch fixes, and checks whether they apply one after the other.
 func (p *Patch) apart(ctx context.Context, python source.Python, files []source.File, leaks []source.Leak, of map[int]string, diffOf func([]source.File) string) error {
 	for _, l := range leaks {
 		alone, err := python.Patch(ctx, files, []source.Leak{l})
@@ -50,7 +50,7 @@ func (p *Patch) apart(ctx context.Context, python source.Python, files []source.
 	return nil
 }
 
-// hunk is the lines of a file that a part of a diff needs as they are.
+// hunk is the range of lines in a file that a hunk of a diff needs unchanged.
 type hunk struct {
 	file        string
 	first, next int
@@ -60,7 +60,7 @@ var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 func hunksOf(diff string) (all []hunk) {
 	file := ""
-	was, is := 0, 0 // lines of the hunk that are yet to come: those may look like heads
+	was, is := 0, 0 // remaining lines of the hunk, which may look like heads
 	for line := range strings.Lines(diff) {
 		if was > 0 || is > 0 {
 			switch line[0] {
@@ -86,7 +86,7 @@ func hunksOf(diff string) (all []hunk) {
 	return all
 }
 
-// linesOf is how many lines a hunk's head says that there are: one if it says nothing.
+// linesOf is the number of lines in a hunk's head; one if it has none.
 func linesOf(count string) int {
 	if count == "" {
 		return 1
@@ -101,7 +101,7 @@ func overlap(a, b []hunk) bool {
 	})
 }
 
-// unifiedDiff is from files as they are to what a patch makes of them, named from a folder if they are below it.
+// unifiedDiff is the diff from files as they are to patched files, named relative to a folder if they are below it.
 func unifiedDiff(was map[string]*source.File, is []source.File, folder string) string {
 	var all bytes.Buffer
 	for _, file := range is {
@@ -111,7 +111,7 @@ func unifiedDiff(was map[string]*source.File, is []source.File, folder string) s
 		}
 		name = strings.TrimPrefix(filepath.ToSlash(name), "/")
 		text := unified.Diff("a/"+name, []byte(was[file.Name].Text), "b/"+name, []byte(file.Text))
-		_, after, _ := bytes.Cut(text, []byte("\n")) // its first line is no part of the format
+		_, after, _ := bytes.Cut(text, []byte("\n")) // the first line is not part of the format
 		all.Write(after)
 	}
 	return all.String()

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// child is the process in which the leak is, if that is recorded beside the one of its rank; else nil.
+// child is the process with the leak, if it is recorded beside the one of its rank; else nil.
 func (l *Leak) child() *diff.Child {
 	if l.Finding != nil {
 		return l.Finding.Child
@@ -14,7 +14,7 @@ func (l *Leak) child() *diff.Child {
 	return nil
 }
 
-// judged is the result in which the leak is: the process's own.
+// judged is the result of the process with the leak.
 func (l *Leak) judged(r *diff.Result) *diff.Result {
 	if c := l.child(); c != nil {
 		return c.Result
@@ -22,7 +22,7 @@ func (l *Leak) judged(r *diff.Result) *diff.Result {
 	return r
 }
 
-// within is the part of a run that is of a process like the leak's: of several the one that was changed. It is nil for none.
+// within is the part of a run for a process like the leak's. If there are several, it is the one that was changed. It is nil for none.
 func (l *Leak) within(r *Run) (found *snapshot.Run) {
 	c := l.child()
 	if c == nil {
@@ -42,7 +42,7 @@ func (l *Leak) within(r *Run) (found *snapshot.Run) {
 	return found
 }
 
-// again is what a second run as it is shows of the leak's process, or why it shows nothing, a clause.
+// again is what a second unchanged run shows about the leak's process, or a clause on why it shows nothing.
 func (l *Leak) again(r *Run) (*diff.Result, string) {
 	c := l.child()
 	if c == nil {
@@ -56,8 +56,8 @@ func (l *Leak) again(r *Run) (*diff.Result, string) {
 	return nil, "in a second unchanged run no process like " + c.Role + " leaks, so the change proves nothing"
 }
 
-// Choose sets what became of a change in the process that counts: of a child's one like it, of a rank's that rank's. Of
-// several it is the one in which most was changed. kind is of a child, as diff.KindOf has it, or "".
+// Choose sets the result of a change from the process that counts: a child of this kind, or the process of this rank. If there are
+// several, it takes the one with the most changes. kind is the kind of a child, from diff.KindOf, or "".
 func (r *Run) Choose(all []record.Intervened, kind string, rank int) {
 	like := make(map[int]bool)
 	if r.Result != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Cycle is one run of a program that is started again and again.
+// Cycle is one run of a program that is started repeatedly.
 type Cycle struct {
 	Number   int      `json:"cycle"`
 	Dir      string   `json:"dir"`
 	Seconds  float64  `json:"seconds"`
 	ExitCode int      `json:"exit_code"`
-	Peak     int64    `json:"peak_bytes,omitempty"`   // of the process; 0 if nobody measured it
-	Growth   int64    `json:"growth_bytes,omitempty"` // of the process, from warm-up to the end
-	Left     int64    `json:"left_bytes"`             // of shared memory that was not there before the cycle
+	Peak     int64    `json:"peak_bytes,omitempty"`   // peak of the process; 0 if it was not measured
+	Growth   int64    `json:"growth_bytes,omitempty"` // growth of the process from warm-up to the end
+	Left     int64    `json:"left_bytes"`             // shared memory that did not exist before the cycle
 	Leaks    int      `json:"leaks"`
 	Verdict  string   `json:"verdict"` // "fine", "leak", "over budget", "failed", "undecided"
 	Why      []string `json:"why,omitempty"`
@@ -37,7 +37,7 @@ const (
 	CycleFailed    = "failed"
 )
 
-// CycleOf judges a cycle. left is what it left behind in shared memory.
+// CycleOf judges a cycle. left is the shared memory that it left.
 func CycleOf(number int, run *Run, budgets []budget.Budget, left snapshot.Bytes, now time.Time) (Cycle, error) {
 	c := Cycle{Number: number, Dir: run.Dir, Seconds: seconds(run.Took), ExitCode: run.ExitCode, Left: int64(max(0, left)), Verdict: CycleFine}
 	if r := run.Result; r == nil {
@@ -93,7 +93,7 @@ func (c *Cycle) measure(r *diff.Result, budgets []budget.Budget, now time.Time) 
 	return nil
 }
 
-// used is the process's figure that a budget would be held against; 0 for none.
+// used is the process's figure that a budget would be compared with; 0 for none.
 func used(r *diff.Result, meter budget.Meter) int64 {
 	all := budget.Budget{Meter: meter, Where: "process", Bytes: math.MaxInt64}
 	for _, o := range budget.Check(r.Run(), []budget.Budget{all}, 0) {
@@ -104,11 +104,11 @@ func used(r *diff.Result, meter budget.Meter) int64 {
 	return 0
 }
 
-// fewestCycles is how many there are at least for a trend over them: with five that all rise, chance makes 1 in 120.
+// fewestCycles is the least number of cycles for a trend: if five all rise, the chance of that is 1 in 120.
 const fewestCycles = 5
 
-// Across says what grows from cycle to cycle, a sentence each: what a restart does not let go of, such as a checkpoint that
-// becomes larger, or shared memory that stays.
+// Across says what grows from cycle to cycle, a sentence each. A restart does not release it: for example a checkpoint that becomes
+// larger, or shared memory that stays.
 func Across(cycles []Cycle) (out []string) {
 	left := int64(0)
 	var peaks []float64

@@ -1,5 +1,5 @@
-// Package doctor proves what makes a program leak: it runs the program again with one thing changed, and judges whether
-// the growth is gone and whether the program computes the same.
+// Package doctor proves what makes a program leak: it runs the program again with one change, and judges whether the growth is gone and
+// whether the program computes the same.
 package doctor
 
 import (
@@ -19,17 +19,17 @@ import (
 type Trial struct {
 	record.Intervention
 	Claim  string   // what it tests, a clause
-	Change string   // what is done, a clause
-	Args   []string // that are added to the command
+	Change string   // what it does, a clause
+	Args   []string // added to the command
 }
 
 const (
-	// MostTrials are run at most: each takes as long as the program.
+	// MostTrials is how many trials are run at most: each takes as long as the program.
 	MostTrials = 4
-	// before is the share of a run that goes by before a change, at least so many steps: what a program keeps on
-	// purpose is there by then.
+	// before: a change is made after this part (an eighth) of a run, but after at least fewestBefore steps. By then, what a program
+	// retains on purpose exists.
 	before, fewestBefore = 8, 5
-	// A program that is too short for that has the change after a third of it.
+	// shortBefore: in a run too short for that, the change is made after a third.
 	shortBefore = 3
 )
 
@@ -38,11 +38,11 @@ var containerKinds = []string{"list", "dict", "map", "set", "deque", "cache"}
 
 var hookNames = regexp.MustCompile(`_hooks(_with_kwargs|_always_called)?$`)
 
-// graphCauses are those by which something keeps a graph of autograd's, which an intervention can drop.
+// graphCauses are the causes that retain an autograd graph, which an intervention can drop.
 var graphCauses = []string{"graph-retained", "pending-graph", "forward-only-graph", "gradient-graph-cycle"}
 
-// TrialsOf are the changes that tell why something leaks, the likeliest first. untried says of the causes that none of them
-// tests, a clause each.
+// TrialsOf are the changes that test why something leaks, the likeliest first. untried lists the causes that none of them tests, a
+// clause each.
 func TrialsOf(r *diff.Result, l *Leak) (trials []Trial, untried []string) {
 	p := &planner{from: from(l.judged(r)), child: l.child() != nil}
 	h := l.holder()
@@ -85,7 +85,7 @@ func (p *planner) add(kind record.InterventionKind, path, claim, change string) 
 	}
 }
 
-// forCause adds what tests a cause, and reports whether there is anything.
+// forCause adds the trials of a cause, and reports whether there are any.
 func (p *planner) forCause(id string, h *snapshot.Holder) bool {
 	switch {
 	case id == "reference-cycle":
@@ -106,8 +106,8 @@ func (p *planner) forCause(id string, h *snapshot.Holder) bool {
 	return true
 }
 
-// withItems tries the same as a trial with which the program did not come to its end, for want of items: it has as many. False
-// where a container of that kind has no place for another item.
+// withItems is a variant of a trial with which the program failed for lack of items: the container keeps its length (Share). It reports
+// false if that is impossible for this trial or kind of container.
 func withItems(t Trial, h *snapshot.Holder) (Trial, bool) {
 	if t.Kind != record.Cap && t.Kind != record.Clear || !slices.Contains([]string{"list", "dict", "map", "deque"}, h.Kind) {
 		return t, false
@@ -129,7 +129,7 @@ func (p *planner) unhook(h *snapshot.Holder) {
 	p.add(record.Unhook, h.Path, fmt.Sprintf("hooks accumulate in %#q", h.Path), fmt.Sprintf("hooks added to %#q after warm-up are removed", h.Path))
 }
 
-// forHolder adds what tests whether the holder has the memory.
+// forHolder adds the trials of whether the holder has the memory.
 func (p *planner) forHolder(h *snapshot.Holder) {
 	switch {
 	case h == nil:
@@ -149,7 +149,7 @@ var (
 	subscripts = regexp.MustCompile(`(\[[^\]]*\])+$`)
 )
 
-// HolderName is the last name of a holder's path: kept of "fit.<locals>.kept['x'] and 2 more like it".
+// HolderName is the last name in a holder's path: kept for "fit.<locals>.kept['x'] and 2 more like it".
 func HolderName(path string) string {
 	path = subscripts.ReplaceAllString(strings.TrimSuffix(moreLikeIt.ReplaceAllString(path, ""), "…"), "")
 	_, name, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], " default ")

@@ -11,8 +11,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// idle says why a changed run proves nothing though the growth is gone, a clause: it did less of the program's work, or a second
-// run as it is does not grow either. "" where it did the work. again may be nil.
+// idle says why a changed run proves nothing although the growth is gone, a clause: it did less of the program's work, or a second
+// unchanged run does not grow either. It is "" if the run did the work. again may be nil.
 func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 	changed := t.Run.Result
 	second := (*diff.Result)(nil)
@@ -20,8 +20,8 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 		second = again.Result
 	}
 	base := leak.judged(plain.Result)
-	// Of a graph that is kept one run tells the size of its nodes, and another their number only: where it still leaks, the rate
-	// says nothing.
+	// For a graph that is retained, one run may show the size of its nodes and another only their number. If the second run still
+	// leaks, its rate therefore does not count.
 	if second != nil {
 		grown, why := leak.again(again)
 		if why != "" {
@@ -41,7 +41,7 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 		return why
 	}
 	if t.Kind == record.Switch || leak.Finding == nil {
-		return "" // what is switched off is not to be reached, and growth without a line has none
+		return "" // a part that is off cannot be reached, and growth without a line has none
 	}
 	there := changed
 	if leak.child() != nil {
@@ -60,8 +60,8 @@ func (t *Tried) idle(leak *Leak, plain, again *Run) string {
 	return ""
 }
 
-// fewer reports whether a run with a change has fewer of something than the run before. If two runs as they are differ, as of a
-// program that ends by the clock, less than half as many count.
+// fewer reports whether a changed run has fewer of something than the run before. If two unchanged runs differ, as for a program that
+// ends by time, fewer means less than half.
 func fewer(is, was int, second *diff.Result, count func(*diff.Result) int) bool {
 	if second == nil || count(second) == was {
 		return is < was
@@ -69,7 +69,7 @@ func fewer(is, was int, second *diff.Result, count func(*diff.Result) int) bool 
 	return 2*is < min(was, count(second))
 }
 
-// stepsOf is how many steps a run took. One that was killed tells it by its last snapshot only.
+// stepsOf is how many steps a run took. For a killed run it is known from the last snapshot only.
 func stepsOf(r *diff.Result) int {
 	return int(max(r.Run().Info.Steps, r.Last.Mark.Step, 0))
 }
@@ -81,7 +81,8 @@ func lossesOf(r *diff.Result) int {
 	return 0
 }
 
-// insane says why losses are none of a program that works, a clause, unless they are so without the change; "" for nothing.
+// insane says why losses are not those of a working program, a clause, unless they are the same without the change; "" if nothing is
+// wrong.
 func insane(before, after *snapshot.Losses) string {
 	if before == nil || after == nil {
 		return ""
@@ -98,7 +99,7 @@ func insane(before, after *snapshot.Losses) string {
 	return ""
 }
 
-// notFinite is the first loss that is infinite or no number; -1 for none.
+// notFinite is the index of the first loss that is infinite or not a number; -1 for none.
 func notFinite(losses []snapshot.Loss) int {
 	for i, l := range losses {
 		if math.IsNaN(l.Value) || math.IsInf(l.Value, 0) {
@@ -108,7 +109,7 @@ func notFinite(losses []snapshot.Loss) int {
 	return -1
 }
 
-// still reports whether there are losses, and all are the same.
+// still reports whether there are losses, and all are equal.
 func still(losses []snapshot.Loss) bool {
 	for _, l := range losses {
 		if l.Value != losses[0].Value {
@@ -118,8 +119,8 @@ func still(losses []snapshot.Loss) bool {
 	return len(losses) > 1
 }
 
-// ended says how a changed run ended otherwise than the program does as it is, a clause; "" for the same. A program that
-// died of its memory may end well.
+// ended says how a changed run ended differently from the unchanged program, a clause; "" if it did not. If the unchanged program died
+// from memory, a changed run may also end well.
 func (r *Run) ended(plain *Run) string {
 	if r.ExitCode == plain.ExitCode || r.ExitCode == 0 && plain.Died != "" {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Overlay makes a folder that looks like the one of a command's script, with other texts of some files, and returns the
-// command with the script in that folder. All else in it is a link to what is there. remove deletes the folder.
+// Overlay makes a folder that looks like the folder of a command's script, but with other text in some files. It returns the command
+// with the script in that folder. Everything else in it is a link to the original. remove deletes the folder.
 func Overlay(args []string, files []File) (command []string, remove func(), err error) {
 	at := slices.IndexFunc(args, func(a string) bool {
 		info, err := os.Stat(a)
@@ -40,7 +40,7 @@ func Overlay(args []string, files []File) (command []string, remove func(), err 
 		texts[below] = f.Text
 	}
 	if name := filepath.Base(script); texts[name] == "" {
-		file, err := Read(script) // a link would lead Python to the folder that it is in
+		file, err := Read(script) // a link would lead Python to the original folder
 		if err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +50,7 @@ func Overlay(args []string, files []File) (command []string, remove func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // links in it are removed, and not what they lead to
+	remove = func() { _ = os.RemoveAll(dir) } // this removes the links, not their targets
 	if err := overlay(root, dir, "", texts); err != nil {
 		remove()
 		return nil, nil, err

@@ -1,4 +1,4 @@
-// Package source finds causes of leaks in Python source, by Python's own ast: nothing of the source runs.
+// Package source finds causes of leaks in Python source with Python's ast module: the source is not run.
 package source
 
 import (
@@ -32,47 +32,47 @@ var answer string
 const (
 	// MaxFile is the largest file that is read.
 	MaxFile = 2 << 20
-	// MaxFiles are read at most.
+	// MaxFiles is how many files are read at most.
 	MaxFiles = 64
 	maxReply = 64 << 20
 	patience = 30 * time.Second
 )
 
-// Python is an interpreter that reads source.
+// Python is the path of an interpreter that reads source.
 type Python string
 
-// Frame is where the program was.
+// Frame is a frame of a stack.
 type Frame struct {
 	File     string `json:"file"`
 	Function string `json:"function"`
 	Line     int    `json:"line"`
 }
 
-// Leak is what a patch is to mend.
+// Leak is a leak that a patch should fix.
 type Leak struct {
 	ID     int      `json:"id"`
-	Path   string   `json:"path"` // of the holder
-	Kind   string   `json:"kind"` // of the holder
+	Path   string   `json:"path"` // path of the holder
+	Kind   string   `json:"kind"` // kind of the holder
 	Cause  string   `json:"cause"`
-	Trial  string   `json:"trial"`  // the change that proved it; "" for none
-	Proven bool     `json:"proven"` // the program computes the same without what the trial took away
-	Needed bool     `json:"needed"` // it does not
+	Trial  string   `json:"trial"`  // the trial that proved it; "" for none
+	Proven bool     `json:"proven"` // the program computes the same without what the trial removed
+	Needed bool     `json:"needed"` // the program computes something else without it
 	Kept   int64    `json:"kept"`   // items that the trial left
-	Frames []Frame  `json:"frames"` // of its stack
-	Files  []string `json:"files"`  // in which it is sought, the likeliest first
+	Frames []Frame  `json:"frames"` // frames of its stack
+	Files  []string `json:"files"`  // the files to search, the likeliest first
 }
 
-// File is a file of Python's.
+// File is a Python file.
 type File struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// Patched are files with what was changed.
+// Patched are the files that were changed, with what was changed.
 type Patched struct {
 	Files   []File
-	Done    map[int]string // by a leak's ID, what the patch does, a clause
-	Refused map[int]string // why there is none
+	Done    map[int]string // what the patch does, a clause, by the leak's ID
+	Refused map[int]string // why there is no patch, by the leak's ID
 }
 
 // Suspect is a place that looks like a cause.
@@ -83,7 +83,7 @@ type Suspect struct {
 	Last  int    `json:"last"`
 	Cause string `json:"cause"`
 	Says  string `json:"says"`
-	Name  string `json:"name"` // of what grows, if anything has one
+	Name  string `json:"name"` // name of what grows, if it has one
 }
 
 // Linted are the suspects of a file.
@@ -93,8 +93,8 @@ type Linted struct {
 	Failed string    `json:"failed"` // why it could not be read
 }
 
-// ReadPython reads a file that a run names. A run may name any: what is no .py file is not read, whatever a link to it is
-// called.
+// ReadPython reads a file that a run names. A run may name any file, so only .py files are read; for a link, the name of its target
+// counts.
 func ReadPython(name string) (*File, error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -106,11 +106,11 @@ func ReadPython(name string) (*File, error) {
 	return Read(name)
 }
 
-// Read reads a file, if it is one of text that is not too large.
+// Read reads a text file that is not too large.
 func Read(name string) (*File, error) {
 	none := fmt.Errorf("%s: no file of at most %d MiB", name, MaxFile>>20)
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, none // to open a pipe waits for its writer
+		return nil, none // opening a pipe would wait for its writer
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -134,7 +134,7 @@ func Read(name string) (*File, error) {
 	return &File{Name: name, Text: string(text)}, nil
 }
 
-// Patch changes files so that leaks go.
+// Patch changes files so that leaks end.
 func (p Python) Patch(ctx context.Context, files []File, leaks []Leak) (*Patched, error) {
 	var reply struct {
 		Files         []File
@@ -160,7 +160,7 @@ func (p Python) Patch(ctx context.Context, files []File, leaks []Leak) (*Patched
 	return out, nil
 }
 
-// Lint finds what looks like a cause in files.
+// Lint finds places in files that look like causes.
 func (p Python) Lint(ctx context.Context, files []File) ([]Linted, error) {
 	var reply struct {
 		Files  []Linted
@@ -175,7 +175,7 @@ func (p Python) Lint(ctx context.Context, files []File) ([]Linted, error) {
 	return reply.Files, nil
 }
 
-// ask runs the interpreter apart from the user's settings and packages.
+// ask runs the interpreter without the user's settings and packages.
 func (p Python) ask(ctx context.Context, about map[string]any, reply any) error {
 	request, err := json.Marshal(about)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p Python) ask(ctx context.Context, about map[string]any, reply any) error 
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	script := "import ast, re\n" + strings.Join([]string{tree, patch, lint, answer}, "\n")
-	cmd := exec.CommandContext(ctx, string(p), "-I", "-S", "-c", script) //nolint:gosec // it is the Python that the user runs
+	cmd := exec.CommandContext(ctx, string(p), "-I", "-S", "-c", script) //nolint:gosec // the Python that the user runs
 	cmd.Stdin = bytes.NewReader(request)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &limited{&out, maxReply}, &limited{&said, 64 << 10}
@@ -198,7 +198,7 @@ func (p Python) ask(ctx context.Context, about map[string]any, reply any) error 
 	return json.Unmarshal(out.Bytes(), reply)
 }
 
-// limited takes no more than so many bytes.
+// limited accepts at most left bytes.
 type limited struct {
 	to   *bytes.Buffer
 	left int
