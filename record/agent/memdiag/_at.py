@@ -1,16 +1,15 @@
-"""What the program's threads are at when a snapshot is taken: the evidence that a run came to its work, also where
-the work leaves nothing behind."""
+"""What the program's threads do when a snapshot is taken. It shows that a run reached its work, even if the work leaves nothing in memory."""
 
 import os
 import sys
 
-# Threads, and frames of each from the innermost on, that are told at most.
+# Threads that are recorded, at most; and frames of each, from the innermost.
 THREADS, DEPTH = 8, 64
 OURS = os.path.dirname(__spec__.origin)
 
 
 def fill(snapshot, ours):
-    """Adds the stacks of all threads but ours."""
+    """Adds the stacks of all threads except ours."""
     for thread, frame in list(sys._current_frames().items()):
         if thread == ours or len(snapshot.at) == THREADS:
             continue

@@ -1,7 +1,7 @@
-"""In a program that ran before the agent came: two censuses tell what grows without any stack, and the agent leaves when memdiag
-does, with nothing left of it.
+"""In a program that ran before the agent came. Two censuses show what grows, without any stack. The agent leaves when memdiag does, and
+leaves nothing behind.
 
-memdiag has a lock on a file. Whoever gets it knows that memdiag has ended, even if it was killed.
+memdiag holds a lock on a file. Whoever gets the lock knows that memdiag has ended, even if it was killed.
 """
 
 import _signal
@@ -14,14 +14,14 @@ import os
 import sys
 import time
 
-# Seconds between looks at the lock; that the main thread has to do what it is asked for, and how often it is asked.
+# APART: seconds between looks at the lock. ANSWER: seconds that the main thread has to do what it is asked for. TRIES: how often it is
+# asked.
 APART, ANSWER, TRIES = 0.25, 0.5, 8
-# Seconds that the walk of a census takes at most.
+# Seconds that the walk of a census may take.
 WALK = 0.5
-# Objects of a type that have become so many more, and containers and types that have become more by this part, have grown; so
-# many of them are reported.
+# A type has grown if it has LEAST more objects and grew by this PART; a container if it grew by this PART. MOST of each are reported.
 LEAST, PART, MOST = 100, 0.02, 10
-# Types that the agent itself makes, too.
+# Types of which the agent itself makes objects, too.
 OURS = "weakref.ReferenceType", "torch.storage.UntypedStorage"
 
 
@@ -33,10 +33,10 @@ class Attached:
         self.done = False
 
     def start(self):
-        self.agent.heap.malloc()  # which imports ctypes
+        self.agent.heap.malloc()  # imports ctypes
         self.census()
         self.due = time.monotonic() + self.interval
-        # A signal that the program blocks for a while is not to come to our thread instead.
+        # A signal that the program blocks for a while must not go to our thread instead.
         blocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
             _thread.start_new_thread(self.wait, ())
@@ -44,7 +44,7 @@ class Attached:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, blocked)
 
     def wait(self):
-        """Waits for memdiag's end, and for the second census."""
+        """Waits for memdiag's end, and takes the second census in time."""
         while not self.released():
             if self.done:
                 return
@@ -55,7 +55,7 @@ class Attached:
         self.have(self.detach, lambda: self.done)
         if not self.done:
             self.agent.losses.flush()
-            self.agent.stopped = True  # nothing of the agent's begins in the program's threads any more
+            self.agent.stopped = True  # then nothing of the agent starts in the program's threads any more
             while self.agent.busy:
                 time.sleep(0.01)
             self.detach()
@@ -74,7 +74,7 @@ class Attached:
             os.close(f)
 
     def have(self, what, done):
-        """Has the main thread do something, or else the ticker's."""
+        """Makes the main thread do something or, if it does not answer, the ticker's thread."""
         for _ in range(TRIES):
             self.agent.ticker.ask(what)
             begun = time.monotonic()
@@ -86,7 +86,7 @@ class Attached:
     # Censuses.
 
     def census(self):
-        """How many objects of each type there are, and how long containers are that names lead to."""
+        """Counts the objects of each type, and measures the containers that names lead to."""
         before, self.types = self.types, counted()
         self.agent.holders.walk({}, {}, {}, seconds=WALK, counting=True)
         return before
@@ -101,7 +101,7 @@ class Attached:
         types = [{"type": name, "before": before.get(name, 0), "now": n} for name, n in self.types.items()
                  if name not in OURS and n - before.get(name, 0) >= max(LEAST, PART * before.get(name, 0))]
         types.sort(key=lambda t: t["now"] - t["before"], reverse=True)
-        own = [t for t in types if "." in t["type"]]  # Python's own types tell less, and the agent makes some
+        own = [t for t in types if "." in t["type"]]  # Python's built-in types say less, and the agent makes some
         types = own if own or grown else types
         self.grown = {"seconds": time.monotonic() - self.due + self.interval, "containers": grown[:MOST], "types": types[:MOST]}
         agent.report("started")
@@ -109,7 +109,7 @@ class Attached:
     # The end.
 
     def detach(self, importing=False):
-        """Leaves the program as it was."""
+        """Leaves the program as it was before."""
         agent = self.agent
         if self.done:
             return
@@ -123,7 +123,7 @@ class Attached:
         agent.report("left")
 
     def leave_main(self):
-        """What only the main thread can do."""
+        """Does what only the main thread can do."""
         agent = self.agent
         agent.torch.off()
         if _signal.getsignal(_signal.SIGUSR1) == agent.ticker.handle:
@@ -131,9 +131,9 @@ class Attached:
 
 
 def counted():
-    """How many objects that the collector knows there are of each type, by its name.
+    """How many objects of each type Python's collector knows, by the type's name.
 
-    The list of all objects comes and goes within one call of C's: see _objects.
+    The list of all objects is made and freed within one call of a C function: see _objects.
     """
     types = list(map(type, gc.get_objects()))
     numbers = collections.Counter(map(id, types))

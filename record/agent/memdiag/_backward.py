@@ -48,8 +48,8 @@ class Backward:
             self.stacks[key] = list(frames(frame)), codes
 
     def complete(self, taken, recorded=True, workspace=0):
-        """Gives blocks and events without a stack the stack of the call of backward. Blocks that a library gets as its workspace stay
-        without. So does what was allocated while the program had ended PyTorch's record, since anything may have allocated it."""
+        """Gives blocks and events without a stack the stack of the call of backward. Exceptions keep no stack: blocks of a library's
+        workspace, and what was allocated while the program had ended PyTorch's record, since anything may have allocated it."""
         self.learn(taken)
         bare = [b for s in taken["segments"] for b in s["blocks"]
                 if alone(b.get("frames")) and "address" in b and b["state"] != "inactive" and b.get("requested_size") != workspace]

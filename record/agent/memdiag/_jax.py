@@ -1,15 +1,14 @@
-"""JAX: its own profile of device memory, by the stack that made each live array, in pprof's format.
+"""JAX: its own profile of device memory, by the stack that allocated each live array, in pprof's format.
 
-JAX has no optimizer that could tell steps: snapshots are by the clock, or where the program marks
-its steps.
+JAX has no optimizer that shows steps. Snapshots are taken by the clock, or where the program marks its steps.
 """
 
 import sys
 
-# Fields of a pprof profile: when it was taken, in nanoseconds, which JAX leaves out, strings, and comments, which are numbers
-# of strings. What is written behind a profile is added to it.
+# Fields of a pprof profile: the time in nanoseconds, which JAX leaves out; strings; and comments, which are numbers of strings. Fields that
+# are appended to a profile are added to it.
 TIME, STRING, COMMENT = b"\x48", b"\x32", b"\x68"
-# Bytes of a profile in which strings are counted.
+# Strings are counted in profiles of at most so many bytes.
 LARGEST = 1 << 22
 
 
@@ -19,18 +18,18 @@ class Jax:
         self.ready = False
 
     def locked(self):
-        """Whether JAX is at work on its devices: it takes locks that no thread may take twice, and a look by the
-        clock comes in the program's own thread, between any two of its instructions."""
+        """Whether JAX is at work on its devices. It takes locks that no thread may take twice, and a look by the clock runs in the
+        program's own thread, between any two of its instructions."""
         bridge = sys.modules.get("jax._src.xla_bridge")
         locks = (getattr(bridge, name, None) for name in ("_backend_lock", "_plugin_lock"))
         return any(lock is not None and lock.locked() for lock in locks)
 
     def tick(self):
-        """Profiles begin once the program itself has used a device: before, they would start one."""
+        """Starts to take profiles once the program itself has used a device. Earlier, a profile would start one."""
         if self.ready or self.agent.torch.module is not None or not initialized():
             return
         self.ready = True
-        self.agent.heap.untrace()  # it slows down all that is traced and compiled
+        self.agent.heap.untrace()  # tracemalloc slows down all tracing and compiling
         if not self.agent.step:
             self.agent.begin_anew()
             self.agent.drop_ticks()
@@ -50,7 +49,7 @@ class Jax:
 
 
 def strings(profile):
-    """How many strings a profile has; 0 where that is not known."""
+    """How many strings a profile has; 0 if that is not known."""
     n = at = 0
     while at < len(profile) <= LARGEST:
         tag, at = number(profile, at)
@@ -75,6 +74,6 @@ def number(b, at):
 
 
 def initialized():
-    """Whether the program has JAX, and JAX a device."""
+    """Whether the program has JAX, and JAX has a device."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     return bool(getattr(bridge, "_backends", None)) and hasattr(sys.modules.get("jax"), "profiler")  # else it is being imported

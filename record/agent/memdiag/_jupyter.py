@@ -1,4 +1,4 @@
-"""%memdiag and %%memdiag in Jupyter: %load_ext memdiag makes them."""
+"""%memdiag and %%memdiag in Jupyter. %load_ext memdiag defines them."""
 
 import os
 import shlex
@@ -14,16 +14,15 @@ def register(ipython):
 
 
 class NotJudged(RuntimeError):
-    """There is no verdict. The notebook shows the message without the calls within memdiag, which would hide it."""
+    """There is no verdict. The notebook shows only the message: the stack within memdiag would hide it."""
 
     def _render_traceback_(self):
         return [str(self)]
 
 
 def memdiag(line, cell=None):
-    """%memdiag RUN shows whether a recorded run leaks. %%memdiag runs the cell as a program of its own under memdiag
-    gate, with the flags on its line, and shows whether that leaks: it does not see the notebook's variables, nor the
-    notebook the cell's."""
+    """%memdiag RUN shows whether a recorded run leaks. %%memdiag runs the cell as a separate program under memdiag gate, with the flags on
+    its line, and shows whether it leaks. The cell does not see the notebook's variables, and the notebook does not see the cell's."""
     try:
         return judge(line, cell)
     except (OSError, RuntimeError, ValueError) as e:
@@ -39,7 +38,7 @@ def judge(line, cell):
         with open(script, "w", encoding="utf-8") as f:
             f.write(cell)
         run = [] if {"-o", "--out"} & {f.split("=")[0] for f in flags} else ["-o", os.path.join(folder, "run")]
-        # The cell imports what lies beside the notebook, as the notebook does.
+        # The cell can import what lies beside the notebook, as the notebook can.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")])), "PYTHONUNBUFFERED": "1"}
         return _calls.judged(lambda path: show(
             [_program.find(), "--color", "never", "gate", "--quiet", "--json", path, *run, *flags, "--", sys.executable, script], environment))

@@ -2,19 +2,19 @@
 
 import sys
 
-# Of a thread, the calls and returns in which a mode is tried to be left, and the operators after which again.
+# PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt.
 PATIENCE, RETRY = 200, 500
 
 
 def leave(source, mode, frame):
     """Leaves a mode as soon as the operator that a frame has called returns."""
     mode.limit = mode.ops + RETRY
-    if type(sys.getprofile()) in (type(None), Leaver):  # else it is the program's own
+    if type(sys.getprofile()) in (type(None), Leaver):  # else the program has its own profile function
         sys.setprofile(Leaver(source, mode, frame))
 
 
 class Leaver:
-    """Waits for a call of a frame's to return, or the frame itself: then none of its operators is under way."""
+    """Waits for a call from a frame to return, or for the frame itself: then none of its operators is running."""
 
     def __init__(self, source, mode, frame):
         self.source, self.mode, self.frame = source, mode, frame

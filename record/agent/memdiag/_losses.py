@@ -26,8 +26,8 @@ class Losses(Table):
         self.counts = {}  # by source: how many were seen, and how many kept
 
     def watch(self, torch):
-        """Watches for losses that PyTorch starts a backward pass from. It calls this function to make their gradient, which is done before
-        the backward pass computes."""
+        """Watches for losses that PyTorch starts a backward pass from. PyTorch calls this function to make their gradient. It has returned
+        when the backward pass computes, so that no frame of ours is in its stacks."""
         autograd = getattr(torch, "autograd", None)
         original = getattr(autograd, "_make_grads", None)
         if original is None:

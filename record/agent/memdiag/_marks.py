@@ -2,14 +2,14 @@
 
 from ._handlers import raised
 
-# Whole numbers from this one on are no count of anything, and files have no room for all.
+# A number of at least this size counts nothing, and is too long for some files.
 TOO_LARGE = 1 << 53
-# Counts that a program has left for lower ones, of which it is known where.
+# How many counts are remembered that a program has left for lower ones.
 MOST_LEFT = 8
 
 
 def number(agent, name, kind, value):
-    """The value as an int or a float; None for what is no number, which a note says once: it is an error of the program's, not of ours."""
+    """The value as an int or a float. None if it is no number: an error of the program, not ours, which one note reports."""
     try:
         given = kind(value)
         if kind is not int or abs(given) < TOO_LARGE:
@@ -26,19 +26,19 @@ def number(agent, name, kind, value):
 
 
 class Steps:
-    """The steps that a program marks. Where it counts anew, as the batches of each epoch, they count on from the last one: steps that
-    go back tell of no growth, and two snapshots are not of the same. A count to which it comes back, as the global step after the
-    batches of an evaluation, goes on from where it left it."""
+    """The steps that a program marks. If it counts from the start again, as the batches of each epoch, steps go on from the last one:
+    decreasing steps would show no growth, and no two snapshots may have the same step. If the program returns to an earlier count, as to
+    the global step after the batches of an evaluation, that count goes on from where it was left."""
 
     def __init__(self):
-        self.last, self.before = None, 0  # the number that was marked last, and what is added to numbers
-        self.left = []  # numbers at which lower counts began
-        self.stride = 0  # how far a count went on at once, last
+        self.last, self.before = None, 0  # the last marked number, and what is added to numbers
+        self.left = []  # numbers at which counts were left for lower ones
+        self.stride = 0  # the last difference between two numbers of a count
         self.noted = False
-        self.asked = None  # the last step at which somebody asked for a snapshot
+        self.asked = None  # the last step at which a snapshot was asked for
 
     def number(self, agent, step):
-        """The step that a program marks as this one."""
+        """The step for a number that the program marks."""
         last, self.last = self.last, step
         if last is None and step == 0 and agent.step == 1 != self.asked:
             agent.drop_after(0)  # an optimizer has stepped before the first mark of a program that counts from 0
@@ -57,8 +57,8 @@ class Steps:
         self.before = agent.step + 1 - step
 
     def go_on(self, step, ahead):
-        """The number is so much higher than the last one. If that is farther than a count has gone, and beyond where one was left, it is
-        that one's."""
+        """The number is higher than the last one. If it rose by more than before, and beyond a number at which an earlier count was left,
+        that earlier count goes on."""
         passed = [n for n in self.left if n <= step]
         if passed and ahead > self.stride:
             self.before -= ahead - max(1, step - max(passed))

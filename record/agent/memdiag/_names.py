@@ -1,8 +1,8 @@
-"""Names of the functions that lines belong to: tracemalloc tells a line's file and number only.
+"""Names of the functions of lines. tracemalloc only gives a line's file and number.
 
-They come from code that is there already: of the modules that run, with all that is nested in them, which is the
-whole script, and of what modules define. Nothing is compiled, since that may print warnings, and neither are
-compiled files read nor all objects gone through: each takes longer than a snapshot may.
+They come from code objects that exist already: of the modules that are running, with everything nested in them, which covers the whole
+script; and of what modules define. Nothing is compiled, since that may print warnings. Compiled files are not read, and all objects are not
+searched: each takes longer than a snapshot may.
 """
 
 import sys
@@ -14,11 +14,11 @@ from ._length import contents, members
 class Names:
     def __init__(self):
         self.names = {}  # (file, line): name
-        self.modules = {}  # by file, while a snapshot is taken
-        self.codes = {}  # by file, likewise
+        self.modules = {}  # by file; only while a snapshot is taken
+        self.codes = {}  # by file; only while a snapshot is taken
 
     def of(self, file, line):
-        """The function of a line; "" where that is not known. It stays what it was said to be once."""
+        """The function of a line; "" if that is not known. The first answer is kept."""
         name = self.names.get((file, line))
         if name is None:
             if not self.modules:
@@ -26,7 +26,7 @@ class Names:
             if file not in self.codes:
                 self.codes[file] = set(defined(self.modules.get(file), file))
             codes = self.codes[file]
-            # A line of no function is the module's, whose code is gone when it has been imported.
+            # A line outside of functions is the module's. The module's code is freed after its import.
             name = self.names[file, line] = function(codes, line) or ("<module>" if codes else "")
         return name
 
@@ -39,12 +39,12 @@ class Names:
                 frame = frame.f_back
 
     def forget(self):
-        """Lets go of the code, which the program may do as well."""
+        """Drops references to code objects, which the program may free."""
         self.modules, self.codes = {}, {}
 
 
 def defined(module, file):
-    """The code of a file's functions and methods; of what wraps one, of that which is wrapped."""
+    """The code of a file's functions and methods; of a wrapper, also of the function that it wraps."""
     level = list(contents(module).values()) if module is not None else []
     for c in [c for c in level if issubclass(type(c), type)]:
         level += members(c).values()
@@ -60,7 +60,7 @@ def defined(module, file):
 
 
 def function(codes, line):
-    """The outermost of some functions and what is nested in them that has a line; None where none has."""
+    """The name of the outermost function with a line, among code objects and those nested in them; None if there is none."""
     codes = [c for c in codes if c.co_firstlineno <= line]
     for c in codes:
         if any(line == n for _, _, n in c.co_lines()):

@@ -1,4 +1,4 @@
-"""What memdiag reads at the end about this process."""
+"""What this process reports to memdiag about the recording."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from ._role import role
 
 
 class Report:
-    """The part of the agent that says what became of the recording."""
+    """The part of the agent that reports how the recording went."""
 
     def __init__(self):
-        self.notes = {}  # text: times
-        self.status = 0  # that the program gave to os._exit
-        self.unseen = []  # what of the program's memory is not recorded
-        self.packages = None  # as the program had imported them at its end
+        self.notes = {}  # text: how often
+        self.status = 0  # the exit code that the program gave to os._exit
+        self.unseen = []  # which memory of the program is not recorded
+        self.packages = None  # those that the program had imported at its end
 
     def finish(self):
-        """At the program's exit. An interrupt has nothing but this left to end."""
+        """Called at the program's exit. If Ctrl-C interrupts it, the report is still written."""
         if os.getpid() != self.pid:
             return
         try:
@@ -45,7 +45,7 @@ class Report:
         self.report("finished")
 
     def report(self, state):
-        """What memdiag reads at the end about this process."""
+        """Writes the file that memdiag reads about this process at the end."""
         self.losses.flush()
         if self.peaks is not None:
             self.peaks.flush()
@@ -77,11 +77,10 @@ class Report:
             except OSError:
                 self.squeeze(name, json.dumps(about).encode("utf-8", "surrogateescape"))
         except Exception:
-            pass  # the disk is full, or the folder is gone: there is nowhere to say it
+            pass  # the disk is full, or the folder is gone: nothing can be reported
 
     def squeeze(self, name, text):
-        """Says on a full disk that it is full: where the first report stands, which has room, or else in place of
-        a snapshot, unless there are but two."""
+        """Reports on a full disk: in the space of the first report, or else in that of a snapshot if there are more than two."""
         if not _files.overwrite(self.dir, name, text) and len(self.written) > 2:
             self.remove(self.written.pop()[1])
             self.write(name, text)

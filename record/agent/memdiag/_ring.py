@@ -1,23 +1,23 @@
-"""What PyTorch's record of a GPU's allocator takes of the process's heap: a ring of events, which grows until it is full, and the
-stack of each allocation in it. It is ours, not the program's growth."""
+"""How much of the process's heap PyTorch's record of a GPU's allocator takes. The record is a ring of events, which grows until it is full,
+and the stack of each allocation in it. This memory is ours, not the program's growth."""
 
-# Bytes of an event in the ring, whose room doubles as it fills; of the step stamped on one; of a stack; and of each of its frames.
-# They were measured with PyTorch 2.11 on an H200, where the heap was watched as the ring filled: a stack took 200 bytes in one
-# training and at most 370 in another. That is the program's growth until the ring is full, or else ours.
+# Bytes of an event in the ring, whose capacity doubles as it fills; of the step stamped on an event; of a stack; and of each of its frames.
+# They were measured with PyTorch 2.11 on an H200, from the heap while the ring filled: a stack took 200 bytes in one training and at most
+# 370 in another. What is underestimated counts as the program's growth until the ring is full; what is overestimated counts as ours.
 EVENT, STAMP, STACK, FRAME = 136, 33, 400, 16
-# Bytes beside the ring of an event, before a snapshot has shown any.
+# Bytes of stacks and stamps per event, before a snapshot has shown any.
 EACH = 200
 
 
 class Ring:
     def __init__(self, most):
         self.most, self.each, self.before = most, EACH, None
-        self.happened = {}  # by GPU, the most events that there were
-        self.listed = ()  # of the last record, by GPU
+        self.happened = {}  # by GPU: the most events so far
+        self.listed = ()  # by GPU: events in the last record
 
     def bytes(self, stats, frees):
-        """Bytes that it takes on all GPUs, whose counts of allocations and frees are given; a free has so many events. Where there are
-        no counts, a record tells."""
+        """Bytes of the record on all GPUs, from their counts of allocations and frees. A free has frees events. Without counts, the last
+        record gives the number of events."""
         counts = [[s["allocation"]["all"][k] for k in ("allocated", "freed")] if "allocation" in s else None for s in stats]
         if self.before is None:
             self.before = counts
@@ -32,7 +32,7 @@ class Ring:
         return round(total)
 
     def learn(self, traces):
-        """Takes from a record how large its events are."""
+        """Learns from a record how large its events are."""
         self.listed = [len(trace) for trace in traces]
         stamped = allocated = deep = 0
         for trace in traces:

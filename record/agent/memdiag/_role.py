@@ -1,26 +1,27 @@
-"""What a person would call this process, as far as Python's own libraries tell."""
+"""What a person would call this process, as far as Python's own libraries know."""
 
 import os
 import re
 import sys
 
-# What multiprocessing calls processes to which nobody gives a name.
+# Names that multiprocessing gives to processes if nobody else does.
 UNNAMED = re.compile(r"[A-Za-z]*Process-([0-9:]+)")
 POOLED = re.compile(r"[A-Za-z]*PoolWorker-([0-9:]+)")
 
 
 def started():
-    """Whether multiprocessing started this process, which may have no name as yet."""
+    """Whether multiprocessing started this process, which may not have its name yet."""
     return bool(role()) or any(word.startswith("from multiprocessing.") for word in getattr(sys, "orig_argv", [])[1:])
 
 
 def helps():
-    """Whether this process does nothing of the program's: multiprocessing has helpers."""
+    """Whether this process is a helper of multiprocessing, which runs nothing of the program."""
     return started() and not role()
 
 
 def role():
-    """"loader worker 3", "pool worker 1", "produce 2" of a target produce, a name that was given; "" for the main process."""
+    """"loader worker 3", "pool worker 1", "produce 2" for a target called produce, or the name that the process was given; "" for the main
+    process."""
     try:
         worker = getattr(sys.modules.get("torch.utils.data._utils.worker"), "_worker_info", None)
         if worker is not None:
@@ -46,20 +47,20 @@ def role():
             target = process._args[0]
         return "%s %s" % (getattr(target, "__name__", "process"), unnamed[1])
     except Exception:
-        return ""  # half imported
+        return ""  # a library is being imported
 
 
 def title():
-    """The name that this process gave itself, as by setproctitle: "ray::Trainer" of "ray::Trainer.step()"; "" for none."""
+    """The name that this process gave itself, as with setproctitle, such as "ray::Trainer" for "ray::Trainer.step()"; "" for none."""
     name = written()
     return "" if name in ("", inherited) else re.sub(r"^(ray::[^.( ]+).*", r"\1", name)
 
 
-inherited = ""  # the name that the process had that forked this one
+inherited = ""  # the name of the process that forked this one
 
 
 def forked():
-    """In the child of a fork."""
+    """Called in the child of a fork."""
     global inherited
     inherited = written()
 
@@ -75,7 +76,8 @@ def written():
 
 
 def below(reports, variable=""):
-    """Whether an agent runs in a process above this one, whose report's path begins so, and which began with a variable, "RANK=0"."""
+    """Whether an agent runs in a parent, grandparent and so on of this process. The path of its report begins with reports, and its
+    environment began with variable, such as "RANK=0", if that is given."""
     pid, seen = os.getppid(), set()
     while pid > 1 and pid not in seen:
         if os.path.exists(reports + "%d.json" % pid) and (not variable or began_with(pid, variable)):
@@ -90,7 +92,7 @@ def below(reports, variable=""):
 
 
 def began_with(pid, variable):
-    """Whether a process has a variable in the environment that it was given."""
+    """Whether a process had a variable in its environment when it began."""
     try:
         with open("/proc/%d/environ" % pid, "rb") as f:
             return os.fsencode(variable) in f.read().split(b"\0")

@@ -1,14 +1,14 @@
-"""How much more memory this process may take: what the machine has left, and each control group that it is in.
+"""How much more memory this process may take: what the machine has available, and what each of its control groups has.
 
-What the kernel would drop at once, cached files that nobody has read of late, is left. Swap is not counted: a training
-that swaps is as good as dead.
+Cached files that nobody has read recently count as available, since the kernel drops them at once. Swap does not count: a training that
+swaps is as good as dead.
 """
 
 import os
 
 
 def room(proc="/proc", groups="/sys/fs/cgroup"):
-    """Bytes; None where the system does not tell."""
+    """Bytes; None if the system does not report them."""
     left = [*of_machine(proc), *of_groups(proc, groups)]
     return max(0, min(left)) if left else None
 
@@ -27,11 +27,11 @@ def of_groups(proc, groups):
             top, limit, used, cached = groups + "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
         else:
             continue
-        # A container may see the whole path and of the groups only its own, as the top.
+        # A container may see the whole path, but only its own group, as the top folder.
         path = path.strip("/")
         while True:
             here = os.path.join(top, path) + "/"
-            for most in numbers(lines(here + limit)):  # else it is "max", or not there
+            for most in numbers(lines(here + limit)):  # else it is "max", or missing
                 for now in numbers(lines(here + used)):
                     yield most - now + sum(entries(here + "memory.stat", cached))
             if not path:
@@ -40,7 +40,7 @@ def of_groups(proc, groups):
 
 
 def entries(path, key):
-    """The number that a line of a file begins with a key and has."""
+    """The number in each line of a file that begins with a key."""
     for line in lines(path):
         fields = line.split()
         if fields[:1] == [key]:
@@ -48,7 +48,7 @@ def entries(path, key):
 
 
 def numbers(texts):
-    """Those of texts that are numbers which fit into 64 bits."""
+    """Those texts that are numbers of at most 64 bits."""
     return [int(t) for t in texts if t.isdecimal() and len(t) < 20]
 
 
@@ -56,5 +56,5 @@ def lines(path):
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as f:
             return f.read().splitlines()
-    except (OSError, ValueError):  # a name that the system's encoding does not have
+    except (OSError, ValueError):  # the name has bytes that the system's encoding does not have
         return []

@@ -1,16 +1,16 @@
-"""Some items of a container, of a large one not all. What a subclass defines of its own is not called."""
+"""Takes items of a container; of a large one only some. Methods that a subclass defines are not called."""
 
 import collections
 import itertools
 
 from ._length import LISTS
 
-# Items of a dictionary, set or deque that are listed at most, which takes 2 ms, so that some are taken from all of them.
+# Larger dictionaries, sets and deques are not listed completely. Listing so many items takes 2 ms.
 LISTED = 20_000
 
 
 def some(c, most):
-    """The items of a list, set and the like; of a large one the first and the last, which are new."""
+    """The items of a list, set or similar; of a large one the first and the last items, which are new."""
     base = base_of(type(c))
     if base.__len__(c) <= most:
         return list(base.__iter__(c))
@@ -23,7 +23,7 @@ def some(c, most):
 
 
 def some_items(d, most):
-    """The same of a dict's keys and values: to look for a key's value asks the key."""
+    """The same for the keys and values of a dict. Values are not looked up, since that calls methods of the key."""
     items = dict.items(d)
     if len(items) <= most:
         return list(items)
@@ -31,8 +31,8 @@ def some_items(d, most):
 
 
 def spread(c, most):
-    """The items of a list, set and the like; of a large one some that lie as far apart, so that they are like the rest: what was there
-    at a look before may be neither among the first nor among the last."""
+    """The items of a list, set or similar; of a large one, items at equal distances, which are like the rest. Items of an earlier look may
+    be neither among the first nor among the last."""
     base = base_of(type(c))
     n = base.__len__(c)
     if n <= most or base not in (list, tuple) and n > LISTED:
@@ -43,7 +43,7 @@ def spread(c, most):
 
 
 def spread_items(d, most):
-    """The same of a dict's keys and values."""
+    """The same for the keys and values of a dict."""
     n = dict.__len__(d)
     return some_items(d, most) if n <= most or n > LISTED else apart(list(dict.items(d)), list, n, most)
 

@@ -1,13 +1,13 @@
-"""Segments of shared memory that multiprocessing.shared_memory and os.memfd_create make: by stack, for as long as they have their
-names or are open.
+"""Segments of shared memory from multiprocessing.shared_memory and os.memfd_create, by stack. They are recorded as long as they have names
+or are open.
 
-No object of the program need hold one: what is closed and not unlinked stays in memory until the machine is restarted.
+No object of the program needs to hold one: a segment that is closed but not unlinked stays in memory until the machine is restarted.
 """
 
 import os
 import sys
 
-# Segments that are followed, and frames of a stack.
+# Segments that are followed, at most; and frames of a stack.
 MOST, DEPTH = 4_096, 48
 FOLDER = "/dev/shm/"
 
@@ -15,7 +15,7 @@ FOLDER = "/dev/shm/"
 class Shared:
     def __init__(self, agent):
         self.agent = agent
-        # By path, or for what has none by inode: the stack, the step, and a number of its own.
+        # By path, or by inode if there is none: the stack, the step, and a number of its own.
         self.made, self.count = {}, 0
 
     def start(self):
@@ -24,13 +24,13 @@ class Shared:
         except ImportError:
             return
         if not os.path.isdir(FOLDER):
-            return  # of macOS, which does not list them
+            return  # macOS does not list them
         self.follow(_posixshmem, "shm_open", self.named)
         if hasattr(os, "memfd_create"):
             self.follow(os, "memfd_create", self.nameless)
 
     def follow(self, owner, name, made):
-        """Has what a function makes be followed."""
+        """Wraps a function, and calls made with the segment that it opens."""
         original = getattr(owner, name)
 
         def followed(*args, **kwargs):
@@ -39,11 +39,11 @@ class Shared:
             return fd
 
         followed.__doc__, followed.__name__ = original.__doc__, name
-        followed.__module__, followed.__qualname__ = owner.__name__, name  # it is pickled by its name
+        followed.__module__, followed.__qualname__ = owner.__name__, name  # pickle finds it by its name
         self.agent.replace(owner, name, followed)
 
     def named(self, fd, args, kwargs, frame):
-        """Remembers a segment that was opened, if it was made."""
+        """Remembers a segment that was opened, if it may be new."""
         path = args[0] if args else kwargs.get("path")
         flags = args[1] if len(args) > 1 else kwargs.get("flags")
         if type(path) is str and type(flags) is int and flags & os.O_CREAT:
@@ -67,8 +67,8 @@ class Shared:
         self.made[key] = tuple(frames), self.agent.step, self.count
 
     def there(self):
-        """The segments that there are: the size, the stack, the step, and a number of its own. What is gone is forgotten."""
-        made = dict(self.made)  # to which the program's threads add
+        """The segments that still exist: the size, the stack, the step, and a number of its own. Others are forgotten."""
+        made = dict(self.made)  # copied: threads of the program add to it
         sizes = opened() if any(type(key) is int for key in made) else {}
         for key in made:
             if type(key) is str:
@@ -81,11 +81,11 @@ class Shared:
         return [(sizes[key], *about) for key, about in made.items() if key in sizes]
 
     def held(self):
-        """Bytes that they take."""
+        """Bytes of the segments that still exist."""
         return sum(size for size, *_ in self.there())
 
     def fill(self, snapshot):
-        """Adds those that there are."""
+        """Adds the segments that still exist."""
         if not self.count:
             return
         there, disk = self.there(), os.statvfs(FOLDER)
@@ -95,12 +95,12 @@ class Shared:
             snapshot.add(d, n, size, snapshot.stacks.add(frames, lambda: frames), step, 1)
 
     def forked(self):
-        """What the parent made is the parent's."""
+        """Segments of the parent are not the child's."""
         self.made.clear()
 
 
 def opened():
-    """The files in memory without a name that this process has open or mapped: by inode, their sizes."""
+    """Nameless files in memory that this process has open or mapped: by inode, their sizes."""
     sizes = {}
     try:
         for fd in os.listdir("/proc/self/fd"):

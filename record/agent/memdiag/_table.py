@@ -1,13 +1,13 @@
-"""A file of a run's folder that gets a line for each of many things: losses.csv, and peaks.csv."""
+"""A file in a run's folder to which lines are added: losses.csv and peaks.csv."""
 
 import os
 import time
 
 from ._files import NOFOLLOW, PERMISSIONS
 
-# Seconds between writes; lines that wait at most for the process to be one that records.
+# APART: seconds between writes. WAITING: lines that wait, at most, until this process is one that records.
 APART, WAITING = 1.0, 10_000
-# After so many errors no more lines are added.
+# After so many errors, no more lines are added.
 PATIENCE = 3
 
 
@@ -17,7 +17,7 @@ class Table:
         self.fresh()
 
     def fresh(self):
-        """Nothing is known of this process yet."""
+        """Forgets everything: nothing is known of this process yet."""
         self.pending, self.path, self.written = [], None, 0.0
         self.errors, self.over = 0, False
 
@@ -29,7 +29,7 @@ class Table:
             self.write()
 
     def write(self):
-        """Appends what waits, once this process is the one that records its rank."""
+        """Appends the waiting lines, once this process is the one that records its rank."""
         agent = self.agent
         if agent.stopped or agent.number or not any(agent.owner.values()):
             self.over = self.over or len(self.pending) > WAITING
@@ -41,7 +41,7 @@ class Table:
             self.path = os.path.join(agent.dir, "%s%s.csv" % (self.name, agent.suffix()))
             flags |= os.O_CREAT | os.O_EXCL
         text, self.pending = (self.header if flags & os.O_EXCL else b"") + b"".join(self.pending), []
-        f = os.open(self.path, flags, PERMISSIONS)  # anew: the program may close files that it did not open
+        f = os.open(self.path, flags, PERMISSIONS)  # opened each time: the program may close files that it did not open
         try:
             os.write(f, text)
         finally:
