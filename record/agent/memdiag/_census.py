@@ -1,9 +1,8 @@
-"""How many tensors live, where only some of the steps that made them were watched.
+"""Counts the live tensors when only some of the steps that made them were watched.
 
-Python's collector knows every tensor that the program has a handle of. So of each size the storages
-that nobody watched are counted one by one, and shared out among the stacks that were seen to make
-storages of that size, with that part in autograd's graph. What only the graph holds is not among them,
-but for that of watched steps: what an operator hands to a mode has a handle from then on.
+Python's collector knows every tensor with a Python object, called handle here. So the unwatched storages of each size are counted. They
+are divided among the stacks that were seen to allocate storages of that size and of the same part in autograd's graph. Storages that only the
+graph holds have no handle and are not counted, except those of watched steps: a tensor that PyTorch passes to a mode has a handle from then on.
 """
 
 import collections
@@ -16,47 +15,46 @@ import weakref
 from ._handlers import raised
 from ._objects import of_types
 
-# Tensors that are looked into, about, of more; they are drawn at random, since those of one storage often come in a row.
+# About how many tensors are read, if there are more. They are drawn at random, since those of one storage are often listed in a row.
 MOST = 20_000
-# New objects of which it is faster to go through all that there are.
+# With so many new objects it is faster to go through all objects.
 YOUNG = 50_000
-# Whether the collector lists young objects apart. Free-threaded Python has no generations.
+# Whether the collector can list young objects alone. Free-threaded Python has no generations.
 GENERATIONS = getattr(sys, "_is_gil_enabled", lambda: True)()
-# Halvings of the range in which the number of tensors to a storage is looked for.
+# Steps of the bisection for the number of tensors to a storage.
 HALVINGS = 30
-# The chance below which so few handles, and the share of what is expected up to which, are those of watched steps
-# only, of what the graph alone holds.
+# Storages that only the graph holds have handles only from watched steps. A stack is taken to allocate such ones if its count is at most FEW of
+# what its weights predict, and the chance for so few is below DOUBTFUL.
 DOUBTFUL, FEW = 0.01, 0.8
-# What autograd makes of a tensor: an input of its graph, or a result.
+# The parts of a tensor in autograd's graph: an input, or a result.
 LEAF, RESULT = 1, 2
 
 
 def lender(storage):
-    """The address of a storage's memory where another library owns it, as NumPy does under torch.from_numpy and
-    torch.as_tensor: several storages may lie there. 0 where it is PyTorch's, or shared by processes, as a loader's
-    workers hand on their batches; None where there is none."""
+    """The address of a storage's memory if another library owns it, such as NumPy after torch.from_numpy or torch.as_tensor. Several storages may
+    lie there. 0 if it is PyTorch's, or shared by processes, like the batches of a loader's workers. None if there is no memory."""
     if storage.resizable() or storage.is_shared():
         return 0
     try:
         return storage.data_ptr() or None
     except RuntimeError:
-        return None  # of a transformation, which computes nothing
+        return None  # a tensor of a transformation, without data
 
 
 def unasked(torch):
-    """A context in which tensors do not ask the program's subclasses and modes how to answer."""
+    """A context in which tensors do not call the program's subclasses and modes."""
     guard = getattr(getattr(torch, "_C", None), "DisableTorchFunction", contextlib.nullcontext)
     return guard()
 
 
 class Handles:
-    """The program's tensors. To go through all of Python's objects for them takes 25 ms beside PyTorch. So those of the last
-    census are remembered by weak references, and only what has come since is gone through, as long as that is all: either
-    Python's collector has made none of it old, or there are as many tensors as their type has references."""
+    """The program's tensors. Finding them among all Python objects takes 25 ms beside PyTorch. So those of the last census are stored as weak
+    references, and only newer objects are searched, as long as that finds all: the collector has made no object old since, or there
+    are as many tensors as their type has references."""
 
     def __init__(self):
-        self.known = None  # weak references; None where a census has to go through all objects
-        self.promotions, self.references = -1, 0  # when those were found
+        self.known = None  # weak references; None if the next census must go through all objects
+        self.promotions, self.references = -1, 0  # at the last census
 
     def of(self, kinds):
         """All tensors of these types."""
@@ -64,46 +62,46 @@ class Handles:
         if self.known is not None and gc.get_count()[0] < YOUNG:
             tensors = self.remembered(kinds)
         if tensors is None:
-            # Every object refers to its type. To go through all objects for theirs takes half as long as to list them.
+            # Every object refers to its type. Finding the referrers of the types takes half as long as listing all objects.
             tensors = of_types(kinds, gc.get_referrers, *kinds)
         self.known = [*map(weakref.ref, tensors)] if GENERATIONS and len(tensors) <= MOST else None
         self.promotions, self.references = before, references(kinds)
         return tensors
 
     def remembered(self, kinds):
-        """Those of the last census that are left, and new ones; None where these may not be all."""
+        """The tensors of the last census that are left, and new ones; None if these may not be all."""
         tensors = {id(t): t for t in (r() for r in self.known) if t is not None}
         gone = len(self.known) - len(tensors)
         left = len(tensors)
-        for generation in 0, 1:  # from the first an object may come into the second meanwhile
+        for generation in 0, 1:  # in this order: an object may move from the first to the second meanwhile
             tensors.update((id(t), t) for t in of_types(kinds, gc.get_objects, generation))
         whole = promotions() == self.promotions or len(tensors) - left == references(kinds) - self.references + gone
         return list(tensors.values()) if whole else None
 
 
 def promotions():
-    """How often the collector may have made objects old, which are then listed only among all."""
+    """How often the collector may have made objects old. Old objects can only be listed with all others."""
     return sum(s["collections"] for s in gc.get_stats()[1:]) if sys.version_info < (3, 14) else math.nan
 
 
 def references(kinds):
-    """How many references there are to types. Each object has one to its own."""
+    """The number of references to types. Each object has one to its own."""
     return sum(map(sys.getrefcount, kinds))
 
 
 def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere=None, results=None, pinned=None):
-    """The live storages on the CPU, and elsewhere where no allocator records itself, that a tensor of the program's has, by address: their bytes, and what autograd makes
-    of those tensors where it is quiet; and the number of storages for which each stands, {(bytes, part): number}, empty where
-    all tensors were looked into.
-    Of storages in one place of another library's memory there is one: that which lent has, {place: address}, or else any.
-    Parameters, a set, receives the addresses of parameters, and results, another, the pointers of what autograd has made on a GPU. Storages in
-    blocks of pinned, a Blocks, are left to the record of those. Tensors of subclasses are left out: to ask them may call the program."""
+    """The live storages that a tensor of the program has, by address: their bytes, and the part of those tensors in autograd's graph if that is
+    quiet. These are storages on the CPU, and elsewhere if no allocator records them. Also returns how many storages each of a kind stands for,
+    {(bytes, part): number}, which is empty if all tensors were read.
+    Of storages at one place in another library's memory one is counted: that in lent, {place: address}, or else any. parameters, a set, receives
+    the addresses of parameters; results, a set, the pointers of what autograd has made on a GPU. Storages in blocks of pinned, a Blocks, are left to
+    its record. Tensors of subclasses are left out: reading them may call the program."""
     tensors = (handles or Handles()).of((torch.Tensor, torch.nn.Parameter))
     drawn = MOST / max(MOST, len(tensors))
     if drawn < 1:
-        from random import Random  # which takes milliseconds to import
+        from random import Random  # the import takes milliseconds
 
-        draw = Random(0).random  # the program's draws stay as they were
+        draw = Random(0).random  # a generator of its own: the program's draws stay the same
         tensors = [t for t in tensors if draw() < drawn]
     storages, lent, found = {}, dict(lent), collections.Counter()
     for t in tensors:
@@ -111,7 +109,7 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
             if t.is_cpu or elsewhere is not None and elsewhere.of(t):
                 s = t.untyped_storage()
                 if type(s.nbytes()) is not int:
-                    continue  # a symbol: of a graph that is being traced
+                    continue  # a symbol, in a graph that is being traced
                 if pinned is not None and pinned.start(s.data_ptr()) is not None:
                     continue
                 if elsewhere is not None:
@@ -131,7 +129,7 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
         except Exception as e:
             if raised(e):
                 raise
-            # It has none: sparse, or of a transformation.
+            # It has no storage: a sparse tensor, or one of a transformation.
     if drawn == 1:
         return storages, {}
     looks, numbers = collections.Counter(), collections.Counter(storages.values())
@@ -141,8 +139,8 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
 
 
 def stands(looks, drawn):
-    """For how many storages one stands that was found, where it was so many times on average, and of all tensors a part was
-    drawn: the more tensors a storage has, the more often it is found again."""
+    """How many storages each storage found stands for, if a share drawn of all tensors was read and each storage was found looks times on average.
+    The more tensors a storage has, the more often it is found again."""
     least, most = 1.0, max(1.0, looks / drawn)
     for _ in range(HALVINGS if looks > 1 else 0):
         tensors = (least + most) / 2
@@ -154,12 +152,11 @@ def stands(looks, drawn):
 
 
 def share_out(storages, each, watched, sampled, growing):
-    """Shares out what is in storages, as of handled, and not among the watched, {address: [stack, bytes, birth, weight,
-    turn]}. Where not all tensors were looked into, one of them stands for so many, each by its likeness.
+    """Divides the storages that handled found, and that are not among the watched, {address: [stack, bytes, birth, weight, turn]}. If not all
+    tensors were read, each storage counts as often as each, by its kind, says.
 
-    Sampled are the addresses of those that came when not all was watched, and growing the stacks that
-    have made storages at several times. Returns how many each address stands for, itself among them,
-    and what is left of each size: {bytes: [number, address of one]}."""
+    sampled: the addresses of those allocated while not all was watched. growing: the stacks that allocated storages at several times. Returns how
+    many storages each address stands for, itself included, and the rest of each size: {bytes: [number, address of one]}."""
     counts = {a: 1 for a in watched if each or a in storages}
     rest = {}
     for a, like in storages.items():
@@ -181,8 +178,8 @@ def share_out(storages, each, watched, sampled, growing):
 
 
 def weigh(rest, counts, sampled, watched):
-    """Has each of the sampled stand for its weight where fewer of its stack were counted than chance leaves. What others of its
-    size were given beyond themselves is taken from them for that, since all of the size were counted."""
+    """Lets each sampled storage stand for its weight if fewer of its stack were counted than chance explains. All storages of the size were counted.
+    So the storages added are taken from others of the size that stand for more than themselves."""
     stacks, left = collections.defaultdict(list), collections.Counter()
     for size, (n, _) in rest.items():
         left[size.bit_length()] += n
@@ -190,7 +187,7 @@ def weigh(rest, counts, sampled, watched):
         stacks[watched[a][0]].append(a)
     weighed, more = set(), collections.Counter()
     for stack, group in stacks.items():
-        drawn = [a for a in group if watched[a][3] > 1]  # the others were watched on purpose, and chance had left them out
+        drawn = [a for a in group if watched[a][3] > 1]  # the others were not drawn by chance, but watched on purpose
         births = {watched[a][4] for a in drawn}
         seen = sum(counts[a] for a in group) + sum(left[n] for n in {watched[a][1].bit_length() for a in group})
         if drawn and unlikely(len(births), seen / len(drawn), sum(watched[a][3] for a in drawn) / len(drawn)):
@@ -202,15 +199,15 @@ def weigh(rest, counts, sampled, watched):
         others = [a for a in counts if counts[a] > 1 and watched[a][1] == size and watched[a][0] not in weighed]
         beyond = sum(counts[a] - 1 for a in others)
         kept = given = 0
-        for a in others:  # in proportion, without losing any to rounding
+        for a in others:  # in proportion, and rounded so that none is lost
             kept += counts[a] - 1
             upto = max(0, beyond - n) * kept // beyond
             counts[a], given = 1 + upto - given, upto
 
 
 def unlikely(births, seen, weight):
-    """Whether, of seen for each of so many births, chance had these alone be watched, one in weight of all: Chernoff's
-    bound."""
+    """Whether chance alone hardly explains a count: births that were drawn, one in weight of all, with seen storages counted for each. Uses
+    Chernoff's bound."""
     if seen > FEW * weight:
         return False
     far = math.log(weight / seen) / seen
@@ -220,7 +217,7 @@ def unlikely(births, seen, weight):
 
 
 def share_by(rest, counts, among, likeness):
-    """Takes out of rest what is like one of those among which it is shared evenly."""
+    """Moves storages from rest to the addresses among, if they are of the same likeness. They are divided evenly."""
     groups, pieces = collections.defaultdict(list), collections.Counter()
     for a, like in among:
         groups[likeness(like)].append(a)

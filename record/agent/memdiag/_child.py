@@ -1,4 +1,4 @@
-"""A process that the program forked: it sleeps until it trains or grows."""
+"""Follows a process that the program forked: it sleeps until it trains or grows."""
 
 import _thread
 import itertools
@@ -10,9 +10,9 @@ from ._growth import grows
 from ._own import waited
 from ._role import helps, role
 
-# Seconds after which one that grows and may not be recorded for now asks again, at first and at most.
+# Seconds until a growing process that may not be recorded now asks again: at first, and at most.
 REFUSED, REFUSED_MOST = 2.0, 60.0
-# Seconds after which a forked process has the name that is given to it, and how many files there are of such at most.
+# NAMED: seconds after which a forked process has the name that is given to it. MOST_FILES: it reports the name if the folder has fewer files.
 NAMED, MOST_FILES = 0.3, 1000
 
 
@@ -20,14 +20,14 @@ class Child:
     """The part of the agent that follows the program's forks."""
 
     def __init__(self):
-        self.asleep, self.nap = False, None  # until it trains or grows
-        self.child = False  # forked, and trains
-        self.batches = None  # of a loader's worker, how many it has made since it grows, in a list
-        self.counted = -1  # … at the last look
+        self.asleep, self.nap = False, None  # whether it sleeps until it trains or grows; and a mark of this sleep
+        self.child = False  # whether this is a forked process that is recorded
+        self.batches = None  # in a loader's worker: how many batches it has made since it grew, in a list
+        self.counted = -1  # their number at the last look
 
     def forked(self):
-        """In the child of a fork: it is another process, which records only if it trains, or lives for a while."""
-        if self.attached is not None:  # nothing is recorded of a child
+        """Called in the child of a fork. It is another process, which is recorded only if it trains or grows."""
+        if self.attached is not None:  # a program that we attached to: its children are not recorded
             self.stopped, self.attached.done = True, True
             self.take_back()
             self.attached.leave_main()
@@ -35,7 +35,7 @@ class Child:
         self.pid, self.inherited = os.getpid(), self.find_rank()
         self.ceased = _ceased.Ceased(self)
         self.busy, self.number, self.gone = False, 0, False
-        self.entered = self.took = 0.0  # the processor's clocks begin at zero
+        self.entered = self.took = 0.0  # the processor's clocks of a new process begin at zero
         _role.forked()
         self.ticker.forked()
         self.code.stop()
@@ -46,19 +46,19 @@ class Child:
         if self.intervention is not None:
             self.intervention = self.intervention.forked()
         self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
-        # A child that shares its parent's folder would write over its files.
+        # A child with its parent's names would overwrite the parent's files.
         self.owner = {}
         self.sleep()
 
     def sleep(self):
-        """Nothing is recorded of this process, which others started, until it grows: of many loader's workers none costs anything."""
+        """Nothing is recorded of this process until it grows, since another one started it: so many loader's workers cost nothing."""
         self.stopped = self.asleep = True
         self.slept = time.monotonic(), waited()
         for s in self.sources:
             try:
                 s.stop()
             except Exception:
-                pass  # there is nobody to tell
+                pass  # there is no report to note it in
         self.nap = object()
         if self.ticker.running:
             _thread.start_new_thread(self.await_growth, (self.nap,))
@@ -73,7 +73,7 @@ class Child:
                 with os.scandir(self.dir) as names:
                     few = sum(1 for _ in itertools.islice(names, MOST_FILES)) < MOST_FILES
                 if few:
-                    self.report("started")  # its role, for who looks from outside
+                    self.report("started")  # its role, for readers of the run's folder
             return self.asleep and self.nap is nap
 
         try:
@@ -83,11 +83,10 @@ class Child:
                 if not self.stopped:
                     self.ticker.loop()
         except Exception as e:
-            self.failed("child", e)  # the folder is another user's, as this process now is
+            self.failed("child", e)  # the process may have changed its user, and the folder is not its own
 
     def admitted(self, waits):
-        """Waits until another process may be recorded; False when that is waited for no more. A daemon may be the one that records
-        its rank."""
+        """Waits until one more process may be recorded; False if waits() ends that. A daemon may also be the one that records its rank."""
         pause = REFUSED
         while waits():
             if self.owns("tick") or self.beside():
@@ -97,7 +96,7 @@ class Child:
         return False
 
     def wake(self):
-        """A forked child steps an optimizer: it trains. Or it goes on living."""
+        """Begins to record: the process steps an optimizer, or grows."""
         from . import _heap, _holders, _jax, _marks
 
         self.asleep = False
@@ -105,7 +104,7 @@ class Child:
             self.step, self.ticks, self.waited, self.explicit, self.marked = 0, 0, 0, False, _marks.Steps()
             self.began, self.spent, self.last, self.since, self.ran_before, self.every = None, 0.0, 0.0, 0.0, 0.0, self.fixed or 1
             self.heap, self.jax, self.holders = _heap.Heap(self), _jax.Jax(self), _holders.Search(self, self.torch)
-            self.heap.windows.begun = self.slept  # this time may windows take their share of, too
+            self.heap.windows.begun = self.slept  # windows may take their share of the time asleep, too
             self.torch.wake()
             self.sources = [self.torch, self.heap]
             self.heap.start()

@@ -1,22 +1,22 @@
-"""Claims: files in the run's folder that say which process records what. That of a process beside the others says what the agent has
-taken in it, too: all of them have one budget.
+"""Claims: files in the run's folder that say which process records what. The claim of a process that is recorded beside the others also has
+the seconds that the agent took in it: all these processes share one budget.
 
-A number is used again by another process, so that a claim has the time at which its process began.
+The number of a process may be used again by another one. So a claim also has the time at which its process began.
 """
 
 import os
 
-# The most other processes of a rank that are recorded at once, and in all.
+# How many other processes of a rank are recorded at most, at once and in all.
 AT_ONCE, IN_ALL = 32, 256
-# What the agent may take in all of them together: so many seconds, and this share of the time since the command began. One that is
-# recorded counts as so many seconds at least, which it may take.
+# What the agent may take in all of them together: seconds at the start, plus a share of the time since the command began. Each recorded process
+# counts at least EACH seconds, since it may take these.
 ALLOWANCE, SHARE, EACH = 4.8, 0.05, 0.3
 CHILD = ".claim_tick_child"
 PERMISSIONS = 0o600
 
 
 def claim(path):
-    """Whether a claim is this process's from now on."""
+    """Makes a claim for this process; False if another one has it."""
     try:
         f = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
     except FileExistsError:
@@ -30,13 +30,13 @@ def claim(path):
 
 
 def charge(path, seconds):
-    """Says what the agent has taken in this process."""
+    """Writes into the claim the seconds that the agent has taken in this process."""
     try:
         f = os.open(path, os.O_WRONLY)
     except OSError:
         return
     try:
-        os.write(f, text(seconds))  # which becomes no shorter
+        os.write(f, text(seconds))  # the text never becomes shorter
     except OSError:
         pass
     os.close(f)
@@ -47,8 +47,8 @@ def text(seconds):
 
 
 def began(pid):
-    """When a process began, as the kernel counts; 0 where it does not tell, as of one that has ended. This one is "self": in a
-    namespace of its own another may have its number in /proc."""
+    """When a process began, in the kernel's ticks; 0 if unknown or ended. This process is "self": in a PID namespace, /proc may have another
+    process under its number."""
     try:
         with open("/proc/%s/stat" % pid, "rb") as f:
             return int(f.read().rpartition(b")")[2].split()[19])
@@ -57,9 +57,9 @@ def began(pid):
 
 
 def beside(dir, seconds):
-    """The path of the claim by which another process may be recorded, so many seconds after the command began; None for none now."""
+    """The path of a claim for one more process, so many seconds after the command began; None if none may be recorded now."""
     taken, there = 0.0, 0
-    for n in range(1, IN_ALL + 1):  # none goes before the run ends, and the folder of many ranks takes long to list
+    for n in range(1, IN_ALL + 1):  # in order: none is removed before the run ends, and the folder of many ranks takes long to list
         path = os.path.join(dir, CHILD + str(n))
         try:
             with open(path, "rb") as f:
@@ -67,7 +67,7 @@ def beside(dir, seconds):
         except FileNotFoundError:
             return None if there >= AT_ONCE or taken + EACH > ALLOWANCE + SHARE * seconds else path
         except (OSError, ValueError):
-            pid = start = spent = 0  # it is being written
+            pid = start = spent = 0  # the file is being written
         lives = not start or began(pid) == start
         there += lives
         taken += max(spent / 1000, EACH if lives else 0)

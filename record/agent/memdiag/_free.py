@@ -1,30 +1,30 @@
-"""Free objects that Python keeps and makes others of."""
+"""Free lists: freed objects that Python caches and uses again."""
 
 import gc
 from itertools import repeat
 
-# Of tuples that are free Python keeps so many of each length, up to this one.
+# Python caches up to FREE freed tuples of each length up to LENGTHS.
 FREE, LENGTHS = 2000, 19
-ALL_FREE = FREE * LENGTHS - 32  # to count them uses some
-SEVERAL = 100  # that are made at once to count them
-# Lists and dictionaries that are free and that Python keeps, of each.
+ALL_FREE = FREE * LENGTHS - 32  # counting them uses some
+SEVERAL = 100  # tuples that are made at once to count them
+# How many freed lists, and freed dictionaries, Python caches.
 KEPT = 80
 
 
 def free(make):
-    """Free objects that Python keeps and makes others of: nothing tells of one that the program takes in a window where it was made."""
+    """Takes all free objects that make() reuses, and returns them: a window has no stack for an object that the program reuses."""
     taken = []
     for _ in range(KEPT):
         count = gc.get_count()[0]
         taken.append(make())
-        if gc.get_count()[0] != count:  # the collector had not counted it before
+        if gc.get_count()[0] != count:  # the collector counts it as new, so the cache is empty
             break
     return taken
 
 
 def free_tuples():
-    """Tuples that are free and that Python keeps: a program that makes one anew in each round, as f(*(x for x in xs)) does,
-    has one more each time, until there are 2,000. The collector does not count one that is made of them as new."""
+    """The number of freed tuples that Python caches. A program that makes one in each round with f(*(x for x in xs)) adds one each time, up
+    to 2,000. The collector does not count a tuple as new that reuses one of them."""
     total, made = 0, []
     for length in range(1, LENGTHS + 1):
         items = [None] * length

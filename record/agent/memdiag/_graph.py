@@ -1,8 +1,8 @@
-"""The graphs of autograd's that one of the program's names keeps and that grow, as that of a sum of losses: their nodes
-are C++'s, and no tensor's.
+"""Follows graphs of autograd that one of the program's names holds and that grow, such as that of a sum of losses. Their nodes are C++ objects
+and no tensors.
 
-A walk finds the name. From then on a snapshot asks what the name has now, and follows the graph behind it down to where it
-ended at the snapshot before: only what has come since is counted, and a graph that no longer leads there was let go.
+A walk finds the name. From then on a snapshot reads the tensor at that name, and follows its graph back to where it ended at the snapshot
+before. So only new nodes are counted. If the graph no longer leads there, the old one was freed.
 """
 
 import functools
@@ -13,21 +13,22 @@ from ._clock import work
 from ._handlers import raised
 from ._length import reach
 
-# Graphs that are followed, the largest that a walk counted; and nodes of one that are looked at in a snapshot at most.
+# MOST: graphs that are followed, the largest that a walk counted. NODES: nodes of one graph that a snapshot looks at, at most.
 MOST, NODES = 4, 200_000
-# What that may cost together: so many seconds, and this share of the time since the first step.
+# What all of them may cost: seconds at the start, plus a share of the time since the first step.
 ALLOWANCE, SHARE = 0.1, 0.01
-# Nodes that add to a parameter's gradient are numbered from here on.
+# Nodes that accumulate the gradient of a parameter have numbers from here on.
 PARAMETERS = 1 << 63
 
 
 class Graph:
-    """One of them: where a walk found the tensor at its end, that tensor's stack, and so many nodes at least."""
+    """A graph that is followed. place and path: where a walk found the tensor at its end. end: that tensor's node. nodes: how many the graph has
+    at least."""
 
     def __init__(self, place, path, end, nodes):
         self.place, self.path, self.nodes = place, path, nodes
         self.end = number(end)
-        self.stack = self.frames = None  # the stack's key, and what gives its frames
+        self.stack = self.frames = None  # of the tensor at the end: the stack's key, and a function that returns its frames
         self.grown = False
 
 
@@ -41,18 +42,18 @@ class Graphs:
         self.budget.spent = 0.0
 
     def grow(self):
-        """Whether one is known to."""
+        """Whether a followed graph is known to grow."""
         return any(g.grown for g in self.kept.values())
 
     def found(self, graphs):
-        """Takes note of what a walk found, each as Graph takes it."""
+        """Follows graphs that a walk found; each is a tuple of Graph's arguments."""
         for place, path, end, nodes in graphs:
             if len(self.kept) < MOST and path not in self.kept:
                 self.kept[path] = Graph(place, path, end, nodes)
 
     def fill(self, snapshot, key_text):
-        """Counts, while autograd rests. Adds those that have been seen to grow: as blocks without a size, by the stack of
-        the tensor."""
+        """Counts new nodes, while autograd is at rest. Adds the graphs that were seen to grow, as blocks of size 0 with the stack of the
+        tensor."""
         begun = work()
         self.until = begun + self.budget.left()
         if not self.kept or self.until < begun:
@@ -76,7 +77,7 @@ class Graphs:
         self.budget.spent += work() - begun
 
     def count(self, g, t):
-        """Counts what has come to a graph, whose end a tensor is; False where there is none, or that cannot be told."""
+        """Counts the new nodes of a graph with the tensor t at its end. False if t has no graph, or the nodes cannot be counted."""
         tensor = self.source.module.Tensor
         end = tensor.grad_fn.__get__(t)
         if end is None:
@@ -98,16 +99,16 @@ class Graphs:
 
 
 def number(f):
-    """A node's: it is higher than those of the nodes to which it leads."""
+    """The number of a node. It is higher than the numbers of the nodes to which it leads."""
     return f._sequence_nr()
 
 
 def since(end, before, until):
-    """How many nodes lie between the end of a graph and the one that was its end before, or more; and whether that is
-    there. Where it is not, all that have been made since. None for the second where there are too many to tell by then."""
+    """Counts the nodes that were made since a graph had the end before. Returns their number, or more, and whether the graph still leads to that
+    end. Without it, all newer nodes are counted. The second is None if there are too many to count until then."""
     found, seen, ahead = 0, {number(end)}, [(number(end), id(end), end)]
     while ahead:
-        # The oldest first: what a graph was carried on from is older than what was added to it.
+        # heapq yields the oldest first. The node from which a graph was continued is older than what was added.
         n, _, f = heapq.heappop(ahead)
         if n == before:
             return found, True

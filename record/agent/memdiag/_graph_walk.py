@@ -1,4 +1,4 @@
-"""What of a walk goes through autograd's graph: from the tensors that the walk has found back to what their graphs saved."""
+"""The part of a walk that reads autograd's graph: from the tensors that the walk has found back to what their graphs saved."""
 
 import collections
 
@@ -7,38 +7,38 @@ from ._graph import MOST
 from ._length import once, own
 from ._places import Votes
 
-# Seconds that walks may cost on top where tracemalloc makes them longer.
+# Seconds that walks may cost on top of their budget where tracemalloc slows them down.
 TRACED = 0.3
 # Seconds of one walk at most.
 SECONDS = 0.1
-# The share of a site's objects that a walk must have found for their holder to be told.
+# A site's holder is reported if the walk found this share of the site's objects.
 COVERAGE = 0.5
-# Survivors of so many different steps grow.
+# A site with survivors of so many different steps grows.
 BIRTHS = 4
-# Nodes of autograd's graph whose saved tensors are read, for one tensor and in all; and nodes that are counted where the process
-# grows by more than tensors take.
+# Nodes of autograd's graph whose saved tensors are read: NODES for one tensor, ALL_NODES in all. COUNTED: how many nodes are counted if
+# the process grows by more than tensors take.
 NODES, ALL_NODES, COUNTED = 400, 4000, 10_000
-# Further on one node in so many is read.
+# Beyond NODES, one node in so many is read.
 SPARSE = 16
-# What stands for the path to a holder where no name leads to it: of a graph a ring, of objects what C code has.
+# Shown instead of a path if no name leads to the holder: a graph may be in a cycle, and C code may hold objects.
 NAMELESS = "(no name leads to it)"
-# A site's storages that are looked for there: the step that runs has one of them, what keeps the graph the others.
+# After so many storages of a site the search for that site ends: the running step has one of them, the graph's holder the others.
 OFTEN = 32
 
 
 class Autograd:
-    """A walk's part that reads graphs."""
+    """The part of a walk that reads graphs."""
 
     def graphs(self, left, counting, seconds=SECONDS):
-        """Looks for the storages of sites that no object holds in the graphs behind held tensors, and may count the
-        nodes there. If several tensors share a graph, its keeper is the one that leads to most nodes before another
-        of them: of a state and a loss computed from it, the state."""
-        # The newest first: what is kept of each step looks alike.
+        """Searches for storages that no object holds in the graphs of the tensors found: those of the sites left. With counting it also counts
+        the nodes there. If several tensors share a graph, its holder is the one that leads to most nodes before the graph meets another of them:
+        of a state and a loss computed from it, the state."""
+        # The newest first: the graphs of different steps look alike.
         ends = {self.tensor.grad_fn.__get__(t): node for t, node in reversed(self.graph_roots)}
         linked, nodes = {f: [f] for f in ends}, collections.Counter()
         begun, seen, found = work(), set(), {site: collections.Counter() for site in left}
         left, whole, all_read = set(left), True, True
-        # A stretch of each graph, and then what is further on: of steps that were not watched no storage is known.
+        # NODES nodes of each graph first, and then the rest: the storages of steps that were not watched are unknown.
         waiting = [(NODES, [(first, first)]) for first in ends]
         for stretch, stack in waiting:
             if len(seen) > ALL_NODES and stretch:
@@ -73,7 +73,7 @@ class Autograd:
                 stack.extend((g, end) for g, _ in f.next_functions)
         keeper = {end: max(linked[end], key=nodes.__getitem__) for end in nodes}
         for site, times in found.items():
-            # Of graphs that were read to their ends: few are those of the step that runs, and nothing there holds the others.
+            # If all graphs were read to their ends and few storages were found, those are the running step's, and the graphs do not hold the others.
             if times and all_read and whole and not self.cut and times.total() < min(OFTEN, COVERAGE * self.sizes[site]):
                 self.graph_hits[site] = NAMELESS, "graph", 0, ()
             elif times:
@@ -90,7 +90,7 @@ class Autograd:
             self.ends = [(ends[end], ends[end].single()[0], end, n) for end, n in each.most_common(MOST)]
 
     def keepers(self, times, ends, keeper):
-        """Votes for the places of what keeps the graphs in which something was found so many times."""
+        """Votes for the places of the holders of graphs. times: how much was found in each graph."""
         votes, each = Votes(), collections.Counter()
         for end, n in times.items():
             each[keeper[end]] += n
@@ -99,15 +99,15 @@ class Autograd:
         return votes
 
     def saved(self, f):
-        """The sites of storages that a node of the graph has saved, or into whose gradient it adds; of the program's own operations also what
-        they store on themselves."""
+        """The sites of the storages that a node of the graph has saved, or to whose gradient it adds. For operations of the program's own also of
+        those that they store on themselves."""
         out, d = [], own(f, self.fields(type(f))[0])
         names = once(self.nodes, type(f), lambda: [n for n in dir(f) if self.prefix and n.startswith(self.prefix) or n == "variable"])
         for name in [*names, *(n for n in list(d) if n not in names)]:
             try:
                 v = d[name] if name in d else getattr(f, name)
                 if name.startswith("_raw"):
-                    v = v.data  # of a list of them nothing: backward frees it, and who has one of them reads what is gone
+                    v = v.data  # a list of them is not read: backward frees it, and its items would be read after that
             except Exception:
                 continue  # released by backward
             for x in v if isinstance(v, (tuple, list)) else (v,):

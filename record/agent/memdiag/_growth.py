@@ -1,19 +1,19 @@
-"""Whether a process grows, as it shows from outside: all that is asked of a process that sleeps."""
+"""Detects whether a process grows, by its memory as the system shows it. A sleeping process does nothing else."""
 
 import os
 import time
 
-# Seconds between looks, and how many of them, of late, must show growth: so often and so seldom as a process may grow.
+# Seconds between looks, and how many of the last looks must show growth: a process may grow fast or slowly.
 APART, LOOKS = 0.5, (6, 60, 600)
-# Growth that no process goes without.
+# Less growth than this is usual in every process.
 LEAST = 256 << 10
-# A look may take this share of the time; with many files in memory it takes milliseconds.
+# A look may take this share of the time. With many files in memory it takes milliseconds.
 SHARE = 0.005
 
 
 def grows(waits, made):
-    """Waits for the process's private memory to grow, or its shared memory, of which made() is what the agent knows of it; False
-    when that is waited for no more, or is not known."""
+    """Waits for growth of the process's private or shared memory. made() is what the agent knows of the shared memory. False once waits() is
+    false, or if the memory is unknown."""
     page, private, shared = os.sysconf("SC_PAGE_SIZE"), [], []
     while waits():
         start = time.thread_time()
@@ -42,7 +42,7 @@ def mapped():
 
 
 def rises(seen):
-    """Whether each third lies above the one before: one step up is no growth."""
+    """Whether each third is above the one before: a single step up is no growth."""
     n = len(seen) // 3
     first, middle, last = seen[:n], seen[n:-n], seen[-n:]
     return max(first) < min(middle) and max(middle) < min(last) and last[-1] - first[0] >= LEAST

@@ -135,7 +135,7 @@ class Heap:
         return max(0, high - low) / max(1e-3, now - began)
 
     def torch_or_jax(self):
-        """Whether PyTorch or JAX is imported. Then every object is only counted with --every N."""
+        """Whether PyTorch or JAX is imported. Beside them every object is counted only with --every N."""
         return not {"torch", "jax"}.isdisjoint(sys.modules)
 
     def windowed(self):
@@ -363,7 +363,7 @@ def risen(now, before):
 
 
 class Finder:
-    """Ends a window before the program imports tracemalloc, and would take our tracing for its own."""
+    """Ends a window before the program imports tracemalloc, which would take our tracing for the program's."""
 
     def __init__(self, agent):
         self.agent = agent

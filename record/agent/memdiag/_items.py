@@ -1,7 +1,7 @@
-"""Containers that become longer while the process grows by what nothing that is recorded takes, as open figures do.
+"""Finds containers that become longer while the process grows by more than the records explain, such as open figures.
 
-Two walks find them: in the second they have more items than in the first. From then on each snapshot has their lengths,
-and what one of their newest items takes, as far as Python can tell.
+Two walks find them: a container grows if it has more items in the second than in the first. From then on each snapshot has its length,
+and the size of one of its newest items, as far as Python knows it.
 """
 
 import collections
@@ -14,15 +14,15 @@ import types
 from ._handlers import raised
 from ._length import BUFFERS, LISTS, PLACES, contents, length, lru_cache_wrapper, maxlen, mro, reach
 
-# So many items more make a container one that grows; so many are followed, and so many that a walk found are weighed.
+# LEAST: so many more items mean that a container grows. MOST: how many are followed. WEIGHED: how many of a walk are weighed for that.
 LEAST, MOST, WEIGHED = 4, 16, 64
-# Objects that belong to one item, at most, and kinds of objects that belong to none.
+# Objects of one item, at most; below, the types of objects that belong to no item.
 OBJECTS = 2000
-# Bytes of a tensor beside its storage.
+# Bytes of a tensor without its storage.
 HANDLE = 600
 SHARED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.FrameType)
-# Types whose own code says what an object takes. Objects of the program's classes take what their base does and what they
-# refer to; what others have of C's is not known.
+# Types whose own code returns the size of an object. An object of a class of the program takes what its base takes, and what it refers to.
+# What other types of C take is unknown.
 SIZED = {id(t): t.__sizeof__ for t in (
     list, dict, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, bool, type(None), range, slice,
     collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter, types.MethodType, types.CellType)}
@@ -32,8 +32,8 @@ flags = type.__dict__["__flags__"].__get__
 
 
 class Container:
-    """One that is followed: its place, the number of its device, and what an item takes, 0 where that is not known. Whether it
-    has become longer since, the stack that was seen to make it so, and whether one of the program's own names leads to it."""
+    """A container that is followed. number: of its device. each: the size of an item; 0 if unknown. own: whether one of the program's own names
+    leads to it. grown: whether it has become longer since. stack: the call stack that was seen to make it longer."""
 
     grown, stack = False, None
 
@@ -42,24 +42,24 @@ class Container:
 
 
 class Containers:
-    next = 0  # the step from which registries are asked again
-    listed, grown = False, ()  # whether what has grown is listed: path, kind, items at first and now, whether a name is near
+    next = 0  # the step at which registries are read again
+    listed, grown = False, ()  # whether to list what has grown: path, kind, items at first and now, whether a name of the program's leads to it
 
     def __init__(self, bound, key_text):
         self.bound, self.key_text = bound, key_text
-        self.first = {}  # items by id, as a walk found them first
+        self.first = {}  # by id: the items that the first walk found
         self.kept = []
         self.number = 0
 
     def found(self, nodes):
-        """Takes note of what a walk found, and follows what has become longer."""
+        """Notes the containers that a walk found, and follows those that have become longer."""
         grown = [(n, None, own) for n, own in nodes if n.items - self.first.get(n.id, n.items) >= LEAST]
         self.first = {n.id: self.first.get(n.id, n.items) for n, _ in nodes}
         self.grown = [(n.path(), n.kind, self.first[n.id], n.items, own) for n, _, own in grown] if self.listed else ()
         self.follow(grown[:WEIGHED])
 
     def follow(self, places):
-        """Follows those of these containers whose items take most, and those of whose items that is not known."""
+        """Follows those of these containers with the largest items in all, and those with items of unknown size."""
         known = {c.node.id for c in self.kept}
         for node, obj, own in places:
             try:
@@ -78,8 +78,8 @@ class Containers:
         del self.kept[MOST:]
 
     def fill(self, snapshot):
-        """Adds the lengths: as blocks without a size, each container's on a device of its own, by a stack that has its name. Those
-        that the program has a name for come first."""
+        """Adds the lengths, as blocks of size 0. Each container has its own device, and a stack with its path. Those that the program has a
+        name for come first."""
         for c in sorted(self.kept, key=lambda c: not c.own):
             try:
                 now = length(c.node, self.key_text)
@@ -88,7 +88,7 @@ class Containers:
                     raise
                 now = -1  # it cannot be reached without a walk
             if now < c.items:
-                self.kept.remove(c)  # what lets go of items does not hold all that grows
+                self.kept.remove(c)  # a container that loses items does not hold all that grows
                 continue
             c.items, c.grown = now, c.grown or now > c.items
             stack = snapshot.stacks.add(("items", c.number), lambda c=c: [(c.path, "", 0)])
@@ -99,7 +99,7 @@ class Containers:
 
 
 def described(c):
-    """Kind, items and bound of a container that no walk has seen; the bound is 0 where there is none."""
+    """Kind, items and bound of a container that no walk has seen; the bound is 0 if there is none."""
     if type(c) is lru_cache_wrapper:
         about = c.cache_info()
         return "cache", about.currsize, about.maxsize or 0
@@ -111,9 +111,9 @@ def described(c):
 
 
 def weight(container):
-    """Bytes that the newest item of a container takes beside what the one before refers to as well; 0 where that is not known."""
+    """Bytes of a container's newest item, without what the item before it refers to as well; 0 if unknown."""
     if id(type(container)) in BUFFERS:
-        return 2 if type(container) is io.StringIO else 1  # a character takes one to four; one that is read is longer, too, and takes nothing
+        return 2 if type(container) is io.StringIO else 1  # a character takes one to four; reading moves the position, too, and takes none
     seen, size = {id(container)}, 0
     items = newest(container)
     for item in items:
@@ -124,7 +124,7 @@ def weight(container):
 
 
 def newest(c):
-    """The last item but one of a container, and the last: of a dictionary with their keys. A set's order says nothing."""
+    """The last two items of a container, for a dictionary with their keys. None of a set, whose order shows nothing."""
     t = type(c)
     if issubclass(t, dict):
         items = dict.items(c).__reversed__()
@@ -138,15 +138,15 @@ def newest(c):
 
 
 def objects_of(array):
-    """The items of NumPy's array of Python's objects that are not None, and how many there are. Of a large array one
-    place in so many is read."""
+    """The items of a NumPy array of Python objects that are not None, and how many there are. In a large array only one place in so many
+    is read."""
     apart = 1 + array.size // PLACES
     found = [v for v in map(array.flat.__getitem__, range(0, array.size, apart)) if v is not None]
     return found, len(found) * apart
 
 
 def taken(obj, seen):
-    """Bytes of an object and of what it refers to and has not been seen; None where they are not known."""
+    """Bytes of an object and of all that it refers to, without what was seen before; None if unknown."""
     size, objects = 0, [obj]
     tensor, ndarray, generic = (contents(sys.modules[module]).get(name, ()) if module in sys.modules else () for module, name in (
         ("torch", "Tensor"), ("numpy", "ndarray"), ("numpy", "generic")))

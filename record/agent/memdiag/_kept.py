@@ -1,4 +1,4 @@
-"""The snapshots of this process that the run's folder has, and how they become fewer."""
+"""Writes this process's snapshots to the run's folder, and thins them out."""
 
 import json
 import os
@@ -8,28 +8,28 @@ from . import _claims, _files
 from ._clock import work
 from ._own import waited
 
-# Snapshots that are kept: when there are more, every second one goes and the interval doubles.
+# Snapshots that stay. If there are more, every second one is removed and the interval doubles.
 MOST = 32
-# A snapshot by the clock; what is named in any other way is the user's.
+# The name of a snapshot by the clock. Any other name is the user's.
 TICK = re.compile(r"snapshot_t[0-9]+(_rank[0-9]+)?\.(json|pickle|pb\.gz|memdiag)")
-# Snapshots after which a run may show a leak.
+# With so many snapshots a run may show a leak.
 ENOUGH = 5
 
 
 class Kept:
-    """The part of the agent that writes snapshots and takes them away."""
+    """The part of the agent that writes snapshots and removes them."""
 
     def __init__(self):
-        self.written = []  # of [step or tick, path]
-        self.spares = False  # the snapshot that is being taken is not thinned out at once
+        self.written = []  # [step or tick, name] of each snapshot
+        self.spares = False  # whether the newest snapshot must not be thinned out
 
     def keep(self, number, name, text, start, lighter=None):
-        """Writes a snapshot that was begun at a time, and makes room for it. lighter makes a smaller one, if there can be one."""
+        """Writes a snapshot that was begun at start, and makes room for it. lighter returns a smaller one; None if there is none."""
         try:
             self.write(name, text)
         except OSError as e:
             if lighter is not None and e.errno in _files.LIMITS:
-                if self.spares and e.errno in _files.FULL and self.halve():  # of what led to an out-of-memory error the record tells most
+                if self.spares and e.errno in _files.FULL and self.halve():  # the record is what best explains an out-of-memory error
                     return self.keep(number, name, text, start, lighter)
                 self.note("from step %d on snapshots lack PyTorch's record of allocations: %s" % (self.step, e.strerror))
                 return self.keep(number, name, lighter(), start)
@@ -43,7 +43,7 @@ class Kept:
         self.written.append([number, name])
         self.thin()
         if self.child or len(self.written) == ENOUGH:
-            self.report("started")  # multiprocessing ends its processes without their atexit; others may be killed
+            self.report("started")  # now: multiprocessing ends its processes without atexit, and others may be killed
         self.last, self.torch.ahead = work() - start + self.torch.ahead, 0.0
         self.spent += self.last
         self.since, self.ran_before = self.elapsed(), self.ran()
@@ -83,7 +83,7 @@ class Kept:
         self.written = kept
 
     def halve(self):
-        """Takes every second snapshot away on a full disk; False where nobody may, or there would be too few."""
+        """Removes every second snapshot on a full disk; False if the interval is the user's, or there would be too few."""
         if self.fixed or self.seconds or len(self.written) < 4:
             return False
         for _, name in self.written[1::2]:
@@ -100,7 +100,7 @@ class Kept:
         try:
             os.unlink(os.path.join(self.dir, name))
         except FileNotFoundError:
-            pass  # a process that counts steps has taken over, and has removed it
+            pass  # a process that counts steps has taken over and removed it
 
     def drop_ticks(self):
         if self.number:
@@ -111,13 +111,13 @@ class Kept:
                 self.remove(name)
 
     def drop(self):
-        """Takes back what this process has written."""
+        """Removes what this process has written."""
         for _, name in self.written:
             self.remove(name)
         self.written = []
 
     def drop_after(self, step):
-        """Takes back what this process has written of later steps."""
+        """Removes the snapshots that this process has written of later steps."""
         for entry in [w for w in self.written if isinstance(w[0], int) and w[0] > step]:
             self.remove(entry[1])
             self.written.remove(entry)

@@ -1,8 +1,7 @@
-"""How many items a container has now that a walk has found before.
+"""Reads how many items a container has now that a walk has found before.
 
-Only its place was kept, since a reference would keep the container itself. It is reached again by
-the labels of the path, as the walk made them: through dictionaries and slots, by none of the
-program's code. What cannot be reached so raises LookupError.
+Only its place is stored, since a reference would keep the container alive. It is reached again by the labels of the path that the walk
+made: through dictionaries and slots, and without a call of the program's code. If it cannot be reached this way, LookupError is raised.
 """
 
 import array
@@ -17,34 +16,34 @@ import types
 from _thread import _local as threading_local
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
-# What Python calls for lines and calls of the program's, and where that is.
+# The names of our functions that Python calls for lines and calls of the program, and their files.
 TRACERS = "call", "line", "__call__"
 TRACING = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
-# Functions that have begun and wait, and where they have their frames.
+# The types of suspended functions, and the attribute that has the frame.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 FRAMES = {id(t): name for t, name in SUSPENDED.items()}
 LISTS = {list: "list", tuple: "tuple", set: "set", frozenset: "set", collections.deque: "deque"}
-# What has no items but bytes or characters: the kind, and what says how many it has room for, or how far it was written.
+# Types that hold bytes or characters and no items: the kind, and what returns the size, or for StringIO the position.
 BUFFERS = {id(t): (name, room) for t, name, room in (
     (bytearray, "bytearray", bytearray.__sizeof__), (array.array, "array.array", array.array.__sizeof__),
     (io.BytesIO, "BytesIO", io.BytesIO.__sizeof__), (io.StringIO, "StringIO", io.StringIO.tell))}
-# The label of the list in which itertools.cycle has what it saw.
+# The label of the list in which itertools.cycle stores its items.
 CYCLE = " of itertools.cycle"
-# Places of a list that are counted at most.
+# Places of a list that are read at most, to count those that are taken.
 PLACES = 200_000
-# References to a dictionary of locals that nobody has but its frame: the frame's, and two of who asks.
+# References to a dictionary of locals that only its frame has: the frame's, and two of the caller.
 ALONE = 3
-# Keys of a dictionary that are compared with a label at most.
+# Keys of a dictionary that are compared with a label, at most.
 KEYS = 400
-# What a class and a module have, without asking the program's metaclasses, and modules that it loads when they are asked.
+# These read classes and modules without calling a metaclass of the program, or a module's __getattr__.
 mro, members, module_of = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__module__"))
 contents = types.ModuleType.__dict__["__dict__"].__get__
 
 
 def length(node, key_text):
-    """The items of the container at a node. Another one there is not taken for it: a name may be that
-    of a loop, which goes through several."""
+    """The number of items of the container at a node. Another object there raises LookupError: a loop's name goes through several
+    containers."""
     obj = reach(node, key_text)
     if id(obj) != node.id:
         raise LookupError("another object is there")
@@ -55,7 +54,7 @@ def length(node, key_text):
         if issubclass(t, base):
             if node.ring:
                 if base.__len__(obj) != node.bound:
-                    node.bound = 0  # no place was kept for what comes
+                    node.bound = 0  # the list was no ring: it has become longer
                 return taken(obj) if node.bound else base.__len__(obj)
             return base.__len__(obj)
     if id(t) in BUFFERS:
@@ -64,7 +63,7 @@ def length(node, key_text):
 
 
 def reach(node, key_text):
-    """What is at a node now."""
+    """The object that is at a node now."""
     nodes = []
     while node is not None:
         nodes.append(node)
@@ -80,8 +79,8 @@ maxlen = collections.deque.__dict__["maxlen"].__get__
 
 
 def taken(c):
-    """How many places of a list have something in them, where they are taken from the first on and the last has None;
-    0 for other lists. A ring buffer is made so."""
+    """How many places of a list are taken, if it is filled from the front and its last place is still None, as a new ring buffer is. 0 for
+    other lists."""
     n = list.__len__(c)
     if not 1 < n <= PLACES or list.__getitem__(c, -1) is not None or list.__getitem__(c, 0) is None:
         return 0
@@ -89,7 +88,7 @@ def taken(c):
 
 
 def scope(root, name):
-    """What a module, or a function that runs, has under a name."""
+    """The object that a module, or a running function, has under a name."""
     if not root.endswith(".<locals>"):
         return contents(sys.modules[root])[name]
     function = root[: -len(".<locals>")]
@@ -102,7 +101,7 @@ def scope(root, name):
 
 
 def waiting(function):
-    """The locals of a function that waits; LookupError where it has ended."""
+    """The locals of a suspended function; LookupError if it has ended."""
     frame = getattr(function, FRAMES[id(type(function))]) if function is not None else None
     if frame is None:
         raise LookupError("it has ended")
@@ -110,16 +109,16 @@ def waiting(function):
 
 
 def locals_of(frame):
-    """The locals of a function that runs, or that an exception has left."""
+    """The locals of a function that runs, or that an exception has ended."""
     copy = dict(frame.f_locals)
     forget(frame)
     return copy
 
 
 def forget(frame):
-    """Before 3.13 reading a function's locals leaves references to them in a dictionary of the frame's, and so does each line
-    that is traced from then on. They are taken back, unless the program has got the dictionary by locals(), or a tracer may be at
-    work on the frame, at whose end Python takes the locals from there."""
+    """Removes what reading a function's locals leaves behind. Before 3.13 the frame then has a dictionary that refers to them, and each traced
+    line fills it, too. It stays if the program has it from locals(), or while a tracer may work on the frame: when that ends, Python reads
+    the locals from there."""
     if frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and not traced(sys._getframe()):
         names = frame.f_locals
         if type(names) is dict and sys.getrefcount(names) <= ALONE:
@@ -127,7 +126,7 @@ def forget(frame):
 
 
 def traced(frame):
-    """Whether a frame is one that Python has called for a line or a call of the program's, or is below one."""
+    """Whether a frame is one of our tracers', which Python called for a line or a call of the program, or is below one."""
     while frame is not None:
         if frame.f_code.co_name in TRACERS and frame.f_code.co_filename in TRACING:
             return True
@@ -136,7 +135,7 @@ def traced(frame):
 
 
 def defaults(function):
-    """The values of a function's arguments that have one, by name."""
+    """The default values of a function's arguments, by name."""
     code, values = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
@@ -162,7 +161,7 @@ def follow(obj, node, key_text):
         return next(v for v in gc.get_referents(obj) if type(v) is list)
     elif id(t) in FRAMES:
         return waiting(obj)[label[1:]]
-    elif label.startswith(".") and t is dict:  # of the parts of an nn.Module
+    elif label.startswith(".") and t is dict:  # the parts of an nn.Module
         return obj[label[1:]]
     elif label.startswith("."):
         return attribute(obj, t, label[1:])
@@ -183,20 +182,20 @@ def attribute(obj, t, name):
 
 
 def dict_of(t):
-    """What reads the dictionary of a type's objects; None where they have none, or the program makes it."""
+    """The descriptor that reads the dictionary of a type's objects; None if they have none, or the program defines it."""
     found = next((members(c)["__dict__"] for c in mro(t) if "__dict__" in members(c)), None)
     return found if type(found) is types.GetSetDescriptorType else None
 
 
 def own(obj, d):
-    """The dictionary of an object, of whose type dict_of is d; empty where it has none."""
+    """The dictionary of an object; empty if it has none. d is dict_of its type."""
     found = None if d is None else d.__get__(obj)
     return found if type(found) is dict else {}
 
 
 def once(types, t, find):
-    """What find() returns, which is called once for each type."""
+    """The result of find(), which is called once for each type."""
     found = types.get(id(t))
     if found is None:
-        found = types[id(t)] = find(), t  # which keeps the id its own
+        found = types[id(t)] = find(), t  # the reference to t keeps its id unique
     return found[0]

@@ -1,36 +1,35 @@
-"""Places on the paths of a walk, and which of them holds what was found."""
+"""Places on the paths of a walk, and which of them holds the objects that were found."""
 
 import collections
 import re
 import sys
 
-# Items of one container that are looked at, and of one inside another. In a window each costs more, and what is
-# looked for is new, and so at the end.
+# Items of a container that are visited, and of a container inside another one. In a window each costs more, and the new items that are
+# searched for are at the end.
 ITEMS, NEW = (400, 400), (60, 10)
-# Containers that are alike have so many times as many items as there are of them; else it is their number that
-# grows, as of a list of lists. Of so many at most the lengths are read again.
+# Containers that are alike must have TALLER times as many items as there are containers. Otherwise their number grows, as in a list of lists.
+# READ: if there are at most so many, their lengths are read again.
 TALLER, READ = 4, 16
-# A module's own dictionary holds what grows where so many were found in it.
+# A dictionary of an nn.Module is a holder only if at least so many objects were found in it.
 GATHERED = 4
-# So deep lies what a variable has, and an attribute of it.
+# The depth of an attribute of an object that a variable has. The object has depth 1.
 NAMED = 2
-# A path with so many times the same attribute is a chain.
+# A path with the same attribute so many times is a chain.
 LINKS = 3
-# The dictionaries of an nn.Module, as labels: the program spells what is in them as attributes.
+# The dictionaries of an nn.Module, as labels: the program writes their items as attributes.
 PARTS = {"._modules", "._parameters", "._buffers"}
 CONTAINERS = {"list", "dict", "set", "deque", "tuple", "cache", "array"}
 DIGITS = re.compile(r"\d+")
-# What a method that runs has of its object is known by the class: "Trainer.fit.<locals>.self" is "Trainer".
+# In a running method the class names the object: "Trainer.fit.<locals>.self" is "Trainer".
 SELF = re.compile(r"^(?:.*\.)?([A-Za-z_]\w*)\.[A-Za-z_]\w*\.<locals>\.self\b")
 
 
 class Node:
-    """A place on a path: its parent, how it is reached from there, how many items it has, and how many
-    places like it this one stands for, where only some items of a container are looked at. Of a
-    container also its id(), how many items each of those stands for that are looked at, and its bound: how many it
-    may have, 0 where nothing tells; a ring's is its length, as long as that stays. An item of a list whose label does
-    not name it has its place there, from 0 on. What a variable has may be in a container, too: that is its other place.
-    Where a path begins in a function that waits, waits is a weak reference to it."""
+    """A place on a path. parent, and label: how it is reached from there. items: how many it has. share: how many similar places it stands for,
+    since of a large container only some items are visited. Of a container also id: its id(); each: how many items one visited item stands for;
+    bound: how many items it may have, 0 if unknown; and ring: if set, the bound is its length, as long as that stays. place: the index of an item
+    of a list, if its label does not name it. other: the place of the container that also holds what a variable has. waits: a weak reference
+    to the suspended function in which the path begins."""
 
     __slots__ = ("parent", "label", "kind", "items", "share", "id", "depth", "each", "bound", "ring", "place", "other", "waits")
 
@@ -50,14 +49,14 @@ class Node:
         return SELF.sub(r"\1", "".join(reversed(parts)))
 
     def variable(self):
-        """The variable in which the path begins: the labels of what has it, and of itself."""
+        """The variable at which the path begins: the label of its owner, and its own."""
         node = self
         while node.parent is not None and node.parent.parent is not None:
             node = node.parent
         return node.parent.label if node.parent is not None else "", node.label
 
     def likeness(self):
-        """Equal for places as deep whose last labels differ in numbers and keys only: a list of each layer."""
+        """Equal for places of the same depth whose last labels differ only in numbers and keys, such as one list for each layer."""
         return self.depth, "[" if self.label.startswith("[") else DIGITS.sub("", self.label)
 
     def containers(self):
@@ -69,8 +68,8 @@ class Node:
             node = node.parent
 
     def chain(self):
-        """The attribute, or variable of a closure, by which objects on the path refer to one another, and how often; the path ends behind
-        the first one: "__main__.newest.previous…"."""
+        """The path to the first of a chain's objects, with "…", and how often the path has the attribute, or variable of a closure, by which one
+        object refers to the next: "__main__.newest.previous…"."""
         nodes, node = [], self
         while node is not None:
             if node.label.startswith((".", " closure ")) and node.label not in PARTS:
@@ -81,7 +80,7 @@ class Node:
         return first.path() + "…", times
 
     def single(self):
-        """Path, kind and items of a place that is no container's."""
+        """Path, kind and items of a place that is in no container."""
         node = self
         while node.parent is not None and not node.label:
             node = node.parent
@@ -93,9 +92,9 @@ class Votes:
 
     def __init__(self):
         self.total, self.loose, self.containers, self.single, self.deepest = 0, 0, {}, None, None
-        self.place = None  # of the holder
-        self.depths = set()  # in which they were found
-        self.named = {}  # by id of a place near a name: how many were found there, and the place
+        self.place = None  # the place of the holder
+        self.depths = set()  # at which they were found
+        self.named = {}  # by id of a place near a name: how many were found below it, and the place
 
     def add(self, node, times=1):
         self.total += node.share * times
@@ -115,14 +114,14 @@ class Votes:
             self.loose += node.share * times
 
     def holder(self, stay=sys.maxsize):
-        """The innermost container that holds nearly all of those that stay: of a list of lists the outer one. What variables
-        hold beside it is of the step that runs. Or several that are alike,
-        of which the longest is named. Or the chain of objects that does, as a linked list or exceptions with their
-        causes. Its path, kind and items, and the containers' nodes, of which there are none where none was found."""
+        """Returns the path, kind and items of the holder, and the nodes of its containers, or none if it is no container. The holder is the innermost
+        container with nearly all objects that stay, without those that only variables hold, which are the running step's. Of a list of lists it is
+        the outer one. It may be several containers that are alike: the longest is named. Or it is a chain of objects, such as a linked list, or
+        exceptions with their causes."""
         best = self.best(self.containers, stay) or self.best(self.elsewhere(), stay)
         if not best:
             path, links = self.deepest.chain()
-            if links >= LINKS and (links >= self.total / 2 or len(self.depths) >= links):  # each has one, or several
+            if links >= LINKS and (links >= self.total / 2 or len(self.depths) >= links):  # each object of the chain has one, or several
                 return path, "chain", round(min(self.total, links + 1)), ()
             self.place = self.single
             return *self.single.single(), ()
@@ -135,7 +134,7 @@ class Votes:
         return path, first.kind, items, tuple(best) if again else ()
 
     def elsewhere(self):
-        """The containers, with what variables have that is in one, too: of models in a list, the one that trains."""
+        """The containers, with the objects found in variables that are in a container, too: of models in a list, the one that trains."""
         table = {i: [n, c] for i, (n, c) in self.containers.items()}
         for n, node in self.named.values():
             while node is not None and node.other is None:
@@ -146,7 +145,7 @@ class Votes:
         return table
 
     def best(self, containers, stay):
-        """The nodes of the container that holds enough, or of those that are alike."""
+        """The nodes of the container that holds enough, or of several that are alike."""
         groups = {}
         for n, c in containers.values():
             groups.setdefault(c.likeness(), []).append((n, c))
@@ -159,6 +158,6 @@ class Votes:
             if len(nodes) > 1 and (nodes[0].label == "[…]" or nodes[0].items < TALLER * sum(c.share for c in nodes)):
                 continue  # their number grows, as of a list of lists
             if nodes[0].label in PARTS and votes < GATHERED:
-                continue  # a module's fields, of which one is replaced
+                continue  # the fields of an nn.Module; one of them is replaced in each step
             best = nodes
         return best

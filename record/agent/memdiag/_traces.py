@@ -1,4 +1,4 @@
-"""What tracemalloc's traces tell of what was made in a window: by stack, what grew from look to look."""
+"""Reads tracemalloc's traces of a window: what was allocated, by stack, and what grew from look to look."""
 
 import os
 import sys
@@ -6,33 +6,34 @@ import sys
 from ._roots import is_programs_file
 from ._watch import WRAPPER
 
-# Frames of a stack that tracemalloc keeps. Each costs, at every allocation. Between a compiled graph's
-# output and the line that called it PyTorch has some nine. More where this share of what grew in a window has no line of the
-# program's: matplotlib has some thirty below one call.
+# Frames of a stack that tracemalloc stores; each costs time at every allocation. TORCH_DEPTH: PyTorch has some nine between a compiled
+# graph's output and the line that called it. DEEP: used once stacks without a line of the program's have more than CUT of the growth in a
+# window: matplotlib has some thirty below one call.
 DEPTH, TORCH_DEPTH, DEEP, CUT = 8, 16, 48, 0.2
-# Of a stack that is deeper than TORCH_DEPTH these many frames of libraries, which the program called, stand for all below: a
-# figure of matplotlib's is made by hundreds of stacks, of which each is seen too seldom.
+# If a stack is deeper than TORCH_DEPTH, so many frames of libraries below the program's line stand for all: hundreds of stacks make a figure
+# of matplotlib's, and each is seen too seldom.
 CALLED = 2
-# What is larger malloc has, not Python's own allocator; and all of a domain of its own, as NumPy's.
+# Larger objects are malloc's, not Python's own allocator's. So is all data in a domain of its own, such as NumPy's.
 SMALL = 512
 
 HERE = os.path.dirname(os.path.abspath(__spec__.origin))
-CANARY = os.path.join(HERE, "_canary.py")  # leaks as the program would
+CANARY = os.path.join(HERE, "_canary.py")  # leaks on purpose, like a program: it is not ours
 OURS = {os.path.join(HERE, name) for name in os.listdir(HERE)}
 
-# The module, as the program imports it once it watches a function.
+# The module of our wrappers. It is imported once the program watches a function.
 WRAPPERS = "memdiag._wrapper"
 
 NONE = (0, 0, 0, 0, 0, {})
 
 
 def is_ours(stack):
-    """Whether the agent itself has made what has a stack."""
+    """Whether the agent itself has allocated what has this stack."""
     return not OURS.isdisjoint(f for f, _ in stack) and stack[0][0] != CANARY
 
 
 def read(traces):
-    """What has been made since the window opened and is there: by stack, as in lines, how many of malloc's are Python's objects, and of malloc's by size."""
+    """By stack, what was allocated since the window opened and is still there: number and bytes in Python's own allocator, number and bytes in
+    malloc, how many of malloc's are Python objects, and malloc's by size."""
     sizes = {}
     for stack, *found in by_stack(traces):
         if is_ours(stack):
@@ -43,9 +44,9 @@ def read(traces):
 
 
 def by_stack(traces):
-    """Each stack, with the sizes of what Python's own allocator has of it, of its objects that malloc has, and of
-    data in other domains, such as NumPy's, which Python's count of blocks lacks. A stack is one tuple in all its traces: its hash, of all
-    frames, is asked for once. Lists of sizes rather than sums: each new number would be traced, which costs most."""
+    """Each stack, with the sizes of its blocks of Python's own allocator, of its Python objects in malloc, and of its data in other domains, such as
+    NumPy's, which Python's count of blocks lacks. All traces of a stack have the same tuple, so it is found by id: its hash reads all frames. The
+    sizes are lists and not sums: each new number would be traced, which costs most."""
     found = {}
     for domain, size, stack, _ in traces:
         entry = found.get(id(stack))
@@ -56,15 +57,15 @@ def by_stack(traces):
 
 
 def without_wrappers(stack):
-    """A stack without the frames of functions that stand for watched ones, which are no work of ours."""
+    """A stack without the frames of our wrappers around watched functions: the work in them is not ours."""
     if WRAPPERS not in sys.modules or not any(f.endswith(WRAPPER) for f, _ in stack):
         return stack
     return tuple(f for f in stack if not f[0].endswith(WRAPPER)) or stack
 
 
 def changes(found):
-    """By stack, what has grown from look to look, and fallen at once, by how much blocks of malloc's have become larger, and how much more there is
-    of the sizes that there are more of."""
+    """By stack: what has grown from look to look; the largest fall from one look to the next; by how much malloc's blocks have become larger; and how
+    many bytes more there are of sizes with more blocks."""
     changed = {}
     for stack in set().union(*found):
         *looks, kinds = zip(*(look.get(stack, NONE) for look in found))
@@ -77,8 +78,8 @@ def changes(found):
 
 
 def leave_out(changed, blocks, size):
-    """Leaves out what lines have made beyond the blocks and bytes of malloc's of which there are more or less in all: it replaced what was
-    there before the window, as a batch does where a window is shorter than a step."""
+    """Leaves out the growth of lines that grew by more blocks, or more bytes of malloc, than the whole heap changed by. They replaced what was there
+    before the window, such as a batch in a window shorter than a step."""
     for stack, (grown, fell, larger, stay) in changed.items():
         if grown[0] > blocks:
             grown[:2] = 0, 0
@@ -90,7 +91,7 @@ def leave_out(changed, blocks, size):
 
 
 def cut_off(changed, depth):
-    """Whether many new blocks of a window have stacks that were cut at so many frames, before any frame of the program."""
+    """Whether many new blocks of a window have stacks that were cut off before any frame of the program; depth: frames of a stack."""
     grown, cut = 0, 0
     for stack, ((blocks, _, large, *_), *_) in changed.items():
         n = max(0, blocks) + (large > 0)
@@ -100,19 +101,19 @@ def cut_off(changed, depth):
 
 
 def programs_own(stack):
-    """The index of the innermost frame of the program's file; None where there is none. A library makes functions of texts, such as a
-    named tuple's, whose file is none."""
+    """The index of the innermost frame of the program's; None if there is none. A library also creates functions from text, such as those of a
+    named tuple, whose file is "<string>": they are not the program's."""
     return next((i for i, (f, _) in enumerate(stack) if is_programs_file(f) and f != "<string>"), None)
 
 
 def programs_line(stack):
-    """The innermost frame of the program's; None where there is none."""
+    """The innermost frame of the program's; None if there is none."""
     own = programs_own(stack)
     return None if own is None else stack[own]
 
 
 def shortened(stack):
-    """A stack without what libraries do far below the program's innermost line; as it is where it is not deep. Wrappers are left out."""
+    """A stack without wrappers, and without what libraries do far below the program's innermost line. A stack that is not deep stays."""
     stack = without_wrappers(stack)
     if len(stack) <= TORCH_DEPTH:
         return stack
@@ -123,7 +124,7 @@ def shortened(stack):
 
 
 def by_bits(sizes):
-    """Number and bytes of blocks by the bits of their size."""
+    """Number and bytes of blocks, by the number of bits of their size."""
     kinds = {}
     for bits in set(map(int.bit_length, sizes)):
         of = [n for n in sizes if n.bit_length() == bits]
@@ -132,7 +133,7 @@ def by_bits(sizes):
 
 
 def stays(looks):
-    """Bytes by which the sizes have grown that have more blocks."""
+    """Growth in bytes of those sizes that have more blocks."""
     grown = 0
     for bits in set().union(*looks):
         numbers, held = zip(*(look.get(bits, (0, 0)) for look in looks))
@@ -142,5 +143,5 @@ def stays(looks):
 
 
 def rise(a, b, c, d):
-    """By how much the two later ones are above the two earlier ones."""
+    """By how much the two later looks are above the two earlier ones."""
     return min(c, d) - max(a, b)
