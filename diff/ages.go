@@ -12,23 +12,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Ages is a first verdict from one snapshot: from when its live blocks were born.
-// The blocks of a site that leaks were born evenly all along the run, a cache's at
-// its start, a temporary's just now.
+// Ages is a first verdict from one snapshot, by when its live blocks were born. The births of a leak are spread
+// evenly over the run, those of a cache lie at its start, and those of temporary blocks are recent.
 type Ages struct {
-	Unit string // "step", "time" in Unix microseconds, or "event" of the allocator's; "" where no birth is known
-	// From and To are what the births are held against: the run's steps, or as far as
-	// the recording reaches back.
+	Unit string // "step", "time" in Unix microseconds, or "event" of the allocator; "" if no birth is known
+	// From and To are the range of the births: the run's steps, or the time that the recording covers.
 	From, To int64
 	Sites    []SiteAges // leaks first, then inconclusive, then bounded; more bytes first
-	// Findings join the sites that leak, and then those that may, as Analyze does; more
-	// bytes first. Growth is all that they hold.
+	// Findings join the sites that leak, and then those that may, as Analyze does; more bytes first. Their Growth is
+	// all that they hold.
 	Findings []Finding
-	// Why says why no site can be judged; "" where some can.
+	// Why says why no site can be judged; "" if some can.
 	Why string
 }
 
-// SiteAges is one site with what its births say.
+// SiteAges is one site with the verdict from its births.
 type SiteAges struct {
 	Device   snapshot.Device
 	Site     snapshot.Site
@@ -36,23 +34,21 @@ type SiteAges struct {
 	Verdict  Verdict
 	Evidence Evidence
 	Reasons  []string
-	// Distinct counts the steps (or instants) of the births, Gap is the longest
-	// stretch without one as a share of the run, and P the chance of so uneven a
-	// spread at random.
+	// Distinct counts the steps (or instants) with births. Gap is the longest stretch without one as a share of the
+	// run, and P the chance of a random spread this uneven.
 	Distinct int
 	Gap, P   float64
 	First    int64 // birth
 	Sampled  bool  // only some steps were recorded: counts and sizes are estimates
-	Unknown  int64 // blocks whose birth nobody saw
-	// Rate is what the site gained for each step of the run; zero where births are
-	// times.
+	Unknown  int64 // blocks with unknown birth
+	// Rate is the site's gain per step of the run; zero if births are times.
 	Rate Rate
-	// Holder is what keeps the blocks alive, where the recorder found it; nil otherwise.
-	// Of several blocks it is no variable, which holds one.
+	// Holder is what retains the blocks, if the recorder found it; else nil. It is no variable if there are several
+	// blocks, since a variable holds one.
 	Holder *snapshot.Holder
 }
 
-// Pattern is how the births of a site's live blocks lie in the run.
+// Pattern is where the births of a site's live blocks lie in the run.
 type Pattern string
 
 // Patterns of births.
@@ -62,13 +58,11 @@ const (
 	JustNow    Pattern = "just now"
 	InWindow   Pattern = "in a window" // evenly, and up to now, but not from the start
 	Scattered  Pattern = "scattered"   // any other way
-	Unborn     Pattern = "unknown"     // of most blocks the birth is not known
+	Unborn     Pattern = "unknown"     // the births of most blocks are unknown
 )
 
-// Inspect judges the sites of one snapshot by the births of their blocks. Blocks
-// without a stack are not judged. The false alarms that it makes on what is healthy
-// are those that no single snapshot can avoid: what is bounded, and has not yet
-// reached its bound.
+// Inspect judges the sites of one snapshot by the births of their blocks. Blocks without a stack are not judged. Its
+// false alarms are those that no single snapshot can avoid: bounded memory that has not yet reached its bound.
 func Inspect(s *snapshot.Snapshot) *Ages {
 	a := &Ages{}
 	a.span(s)
@@ -88,11 +82,11 @@ func Inspect(s *snapshot.Snapshot) *Ages {
 	return a
 }
 
-// shortestRecord is the shortest record by whose times a leak is judged: within one or two steps the layers of a forward pass are
-// allocated as evenly as a leak. The recordings of one step in ../shared/data/torch take 28 to 647 ms.
+// shortestRecord is the shortest record whose times can show a leak: within one or two steps, the layers of a forward
+// pass are allocated as evenly as a leak. The recordings of one step in ../shared/data/torch take 28 to 647 ms.
 const shortestRecord = time.Second
 
-// span finds the unit and the stretch that births are held against.
+// span sets the unit and the range of the births, or Why.
 func (a *Ages) span(s *snapshot.Snapshot) {
 	b := &s.Blocks
 	live := func(known func(int) bool) bool {
@@ -134,7 +128,8 @@ func (a *Ages) span(s *snapshot.Snapshot) {
 	}
 }
 
-// holderOfSite is the holder that the recorder found on the stack.
+// holderOfSite is the holder that the recorder found for the site's stack; nil for none, and for a holder of a single
+// block if the site has several.
 func holderOfSite(s *snapshot.Snapshot, site *snapshot.Site) *snapshot.Holder {
 	for i := range s.Holders {
 		if h := &s.Holders[i]; h.Stack == site.Stack && (h.Kind != "variable" && !holdsOne(h) || site.Count == 1) {
@@ -176,18 +171,17 @@ func (a *Ages) site(s *snapshot.Snapshot, site *snapshot.Site) SiteAges {
 	return out
 }
 
-// exactly is a rate that one snapshot gives: no interval can be told.
+// exactly is a rate from one snapshot, without an interval.
 func exactly(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 1} }
 
-// negligible is true for what comes to nothing by the horizon that comparisons have.
+// negligible reports whether the site takes next to nothing by the default horizon of comparisons.
 func (o *SiteAges) negligible() bool {
 	d := DefaultOptions()
 	return o.Rate.Bytes.Value > 0 && o.Device.Kind != snapshot.Process && o.Device.Limit > 0 && o.Rate.Bytes.Value*float64(d.Horizon) < d.MinShare*float64(o.Device.Limit)
 }
 
-// births are the distinct births of a site's blocks, ascending. Where only some steps were
-// recorded, each of which stands for those up to the next, all has these as well; it is
-// nil otherwise.
+// births returns the distinct births of a site's blocks, ascending. If only some steps were recorded, and each birth
+// stands for the steps up to the next, all includes those steps; else all is nil.
 func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) (events, all []float64) {
 	column, unknown := s.Blocks.BirthStep, snapshot.NoStep
 	switch a.Unit {
@@ -224,7 +218,7 @@ func (a *Ages) births(s *snapshot.Snapshot, site *snapshot.Site, out *SiteAges) 
 	return events, all
 }
 
-// judge tells the pattern of births, and the verdict that goes with it.
+// judge sets the pattern of births and its verdict.
 func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	low, length := float64(a.From), float64(a.To-a.From)
 	first, last := events[0], events[len(events)-1]
@@ -250,7 +244,7 @@ func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	}
 }
 
-// widestOf is the longest gap that so many births may leave.
+// widestOf is the longest gap allowed for so many births.
 func widestOf(births int) float64 {
 	if births < manySteps {
 		return min(widest, regular/float64(births))
@@ -258,7 +252,7 @@ func widestOf(births int) float64 {
 	return widest
 }
 
-// doubt raises a leak to strong evidence, or says what stands against that.
+// doubt raises a leak to strong evidence, or adds the reason against that.
 func (a *Ages) doubt(s *snapshot.Snapshot, out *SiteAges) {
 	switch {
 	case out.Site.Bytes == 0:

@@ -11,54 +11,58 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Demand is how the peak of a device depends on the size of the input, by the sizes that the program marked.
+// Demand is how the peak of a device depends on the input sizes that the program marked.
 type Demand struct {
 	Device snapshot.Device
 	Phase  string
-	// Sizes are how many distinct inputs reached a new peak, and Fitted the larger ones of these that the fit is of; Smallest and
-	// Largest are of those.
+	// Sizes is how many distinct inputs reached a new peak. Fitted is how many of the larger ones the fit uses, and
+	// Smallest and Largest are the ends of these.
 	Sizes, Fitted     int
 	Smallest, Largest Input
-	// Why says why nothing below is known; "" where it is.
+	// Why says why the figures below are unknown; "" if they are known.
 	Why string
-	// Fixed is what no input changes; Sample and Token are what each sample and each token adds, 0 where the fit has no such part.
+	// Fixed is the memory that no input changes. Sample and Token are what each sample and each token adds; 0 if the
+	// fit has no such part.
 	Fixed, Sample, Token float64
 	Off                  float64 // the largest residual, as a share of the highest peak
-	// Next is the largest input with its batch doubled, or its length where the batch does not vary, Need its peak, and NeedOff by how much that may be off, at 95 %.
+	// Next is the largest input with its batch doubled, or with its length doubled if the batch does not vary. Need
+	// is the peak of Next, and NeedOff the half width of its 95 % interval.
 	Next          Input
 	Need, NeedOff snapshot.Bytes
-	// Fits is the batch, at the largest length, above which even the least that may be needed is more than the device's Limit. Whether
-	// it fits itself is not known: the Limit also has what is reserved and not live. 0 where none is known, or it is beyond Next.
+	// Fits is the batch size, at the largest length, above which even the lower end of the need exceeds the device's
+	// Limit. That batch itself may not fit, since reserved memory that is not live also counts toward the Limit. It
+	// is 0 if unknown or above Next.
 	Fits int64
 }
 
-// Input is the size of a step's input. A part that is 0 is not known.
+// Input is the size of a step's input. A part is 0 if unknown.
 type Input struct{ Batch, Length int64 }
 
-// Tokens are those of all samples.
+// Tokens is the number of tokens in all samples.
 func (i Input) Tokens() int64 { return max(i.Batch, 1) * i.Length }
 
 // size orders inputs.
 func (i Input) size() int64 { return max(i.Batch, 1) * max(i.Length, 1) }
 
 const (
-	// fewestSizes distinct inputs make a fit of two figures, and one more makes one of three.
+	// fewestSizes is how many distinct inputs a fit of two figures needs; a fit of three needs one more.
 	fewestSizes = 5
 	// rangeOfSizes is the least ratio of the largest input to the smallest.
 	rangeOfSizes = 1.5
-	// leastRise is by which share of the highest peak the peaks must differ.
+	// leastRise is the least difference of the peaks, as a share of the highest.
 	leastRise = 0.02
-	// offRise is by which share of this difference a peak may be off the fit.
+	// offRise is how far a peak may be off the fit, as a share of this difference.
 	offRise = 0.1
-	// offNext is by which share what is foretold may be off: by the noise of the peaks, and by what bends them.
+	// offNext is how far a prediction may be off, as a share of it, from noise and from curvature of the peaks.
 	offNext = 0.1
-	// cuts are how many times smaller inputs are left out.
+	// cuts is how many times the smallest inputs are left out.
 	cuts = 16
-	// ahead is how many times the largest input the fit is asked about.
+	// ahead is the predicted input, as a multiple of the largest.
 	ahead = 2
 )
 
-// Demand tells for each device with marked peaks how these depend on the input, in the phase with the highest of those in which it varies.
+// Demand returns, for each device with marked peaks, how they depend on the input, in the phase with the highest of
+// the peaks among those in which the input varies.
 func (r *Result) Demand() []Demand {
 	if r.run == nil {
 		return nil
@@ -71,15 +75,15 @@ func (r *Result) Demand() []Demand {
 	highest := make(map[kindIndex]key)
 	for _, p := range r.run.Peaks {
 		if p.Batch == 0 && p.Length == 0 {
-			continue // what the program marked was no number
+			continue // the program marked something that is not a number
 		}
 		k := key{kindIndex{p.Kind, p.Index}, p.Phase}
 		if reached[k] == nil {
 			reached[k] = make(map[Input]float64)
 		}
-		reached[k][Input{p.Batch, p.Length}] = float64(p.Bytes) // later ones are higher
+		reached[k][Input{p.Batch, p.Length}] = float64(p.Bytes) // peaks are recorded in rising order
 		if len(reached[k]) > 1 {
-			highest[k.device] = k // the last is of the phase with the highest
+			highest[k.device] = k // the last peak is the highest
 		}
 	}
 	var out []Demand
@@ -92,7 +96,8 @@ func (r *Result) Demand() []Demand {
 	return out
 }
 
-// leaksOn reports whether a device's memory grows with time, whatever the input: a leak was found there, or the process grows.
+// leaksOn reports whether a device's memory grows over time, whatever the input: a leak was found there, or the
+// process grows.
 func (r *Result) leaksOn(d snapshot.Device) bool {
 	process := d.Kind == snapshot.Process
 	return process && r.ProcessGrowth() != nil || slices.ContainsFunc(r.Findings, func(f Finding) bool {
@@ -121,8 +126,8 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 	}
 	all := d
 	bent := all.fitTo(inputs, peaks)
-	// The peak of small inputs may be the optimizer's step, which no input changes. Then the peaks bend, and the line of the larger
-	// inputs counts.
+	// The peak of small inputs may be the optimizer's step, which no input changes. Then the peaks are not on one
+	// line, and only the larger inputs count.
 	for less := max(1, (len(inputs)-fewestSizes)/cuts); bent && len(inputs) >= fewestSizes+less; {
 		inputs, peaks = inputs[less:], peaks[less:]
 		d.Fitted, d.Smallest = len(inputs), inputs[0]
@@ -133,8 +138,8 @@ func demand(device snapshot.Device, phase string, reached map[Input]float64, lea
 	return all
 }
 
-// fitTo sets the figures of d by peaks, each at an input, or says why there are none. Bent reports whether larger inputs alone
-// may be on a line.
+// fitTo sets the figures of d from the peaks of inputs, or Why. bent reports whether the larger inputs alone may lie
+// on a line.
 func (d *Demand) fitTo(inputs []Input, peaks []float64) (bent bool) {
 	rise := slices.Max(peaks) - slices.Min(peaks)
 	if rise < leastRise*slices.Max(peaks) {
@@ -150,7 +155,7 @@ func (d *Demand) fitTo(inputs []Input, peaks []float64) (bent bool) {
 	return bent
 }
 
-// A part is a figure of the fit, and what of the input it is multiplied by.
+// A part is a figure of the fit, and the property of the input that it is multiplied by.
 type part struct {
 	figure func(*Demand) *float64
 	by     func(Input) int64
@@ -165,12 +170,13 @@ var (
 func batchOf(i Input) int64  { return i.Batch }
 func lengthOf(i Input) int64 { return i.Length }
 
-// varies reports whether a part of the input is known of all, and not the same in all.
+// varies reports whether a part of the input is known for all inputs and not equal in all.
 func varies(inputs []Input, of func(Input) int64) bool {
 	return !slices.ContainsFunc(inputs, func(i Input) bool { return of(i) <= 0 }) && slices.ContainsFunc(inputs, func(i Input) bool { return of(i) != of(inputs[0]) })
 }
 
-// partsOf are the models to try, the simplest first: what does not vary, or is not known of all, tells nothing.
+// partsOf returns the models to try, the simplest first. A part that does not vary, or is not known for all inputs,
+// is not in them.
 func partsOf(inputs []Input) [][]part {
 	batches, lengths := varies(inputs, batchOf), varies(inputs, lengthOf)
 	switch {
@@ -184,7 +190,7 @@ func partsOf(inputs []Input) [][]part {
 	return nil
 }
 
-// fit sets the figures of d, or says why there are none, and whether that is since the peaks are on no line.
+// fit sets the figures of d, or says why not. bent reports that the peaks do not lie on a line.
 func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64) (why string, bent bool) {
 	row := func(in Input) (row []float64) {
 		for _, p := range parts {
@@ -222,9 +228,10 @@ func (d *Demand) fit(parts []part, inputs []Input, peaks []float64, rise float64
 	if batches {
 		next.Batch *= ahead
 	} else {
-		next.Length *= ahead // what each sample takes whatever its length is in Fixed
+		next.Length *= ahead // Fixed includes what each sample takes whatever its length
 	}
-	// curve is by what a peak bends that does not grow in proportion to the size: attention takes the square of the length.
+	// curve is the term for peaks that do not grow in proportion to the size: attention takes the square of the
+	// length.
 	curve := func(i Input) float64 { return float64(i.Batch) * float64(i.Batch) }
 	if varies(inputs, lengthOf) {
 		curve = func(i Input) float64 { return float64(i.Tokens()) * float64(i.Length) }

@@ -11,29 +11,28 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// event is a point of a run at which a site gains blocks that stay to the end.
+// event is a point of a run at which a site gains blocks that stay until the end.
 type event struct {
 	mark snapshot.Mark
-	// phase is the one that the point is of, or stands right behind of; "" for
-	// training behind training.
+	// phase is the phase of the point or, for a training point, the phase right before it; "" after training.
 	phase  string
-	inside bool // the point is of the phase
+	inside bool // the point is in the phase
 	epoch  bool // the last step of an epoch, or the first of the next
-	// turn counts the phases that have begun by then, of which each may have several
-	// points, and epochs those that have ended.
+	// turn counts the phases that have begun by then, each of which may have several points. epochs counts those that
+	// have ended.
 	turn, epochs int
 }
 
-// follows is what a site's growth follows.
+// follows describes what a site's growth follows.
 type follows struct {
-	driver cause.Driver // "" where the run does not tell
-	every  int64        // steps from one time to the next, their median
-	times  int64        // that it grew
-	pauses bool         // it stops at times, and goes on at this pace
+	driver cause.Driver // "" if unknown
+	every  int64        // median number of steps between two times
+	times  int64        // how often it grew
+	pauses bool         // it stops at times, and then continues at this pace
 }
 
-// driver tells what a site's growth follows. That needs counters, or births, of three
-// events.
+// driver returns what a site's growth follows. That needs counters or births with at least three events, or snapshots
+// that count events.
 func (r *Result) driver(row *Row) follows {
 	events, all := r.events(row)
 	if events == nil {
@@ -50,8 +49,7 @@ func (r *Result) driver(row *Row) follows {
 	}
 	var d cause.Driver
 	var turn func(event) int
-	// Of several that all events coincide with, growth follows the one inside of which
-	// it happens, or else the rarest.
+	// If all events coincide with several phases, growth follows the one within which it happens, or else the rarest.
 	rarest := atMost
 	for _, c := range []struct {
 		driver cause.Driver
@@ -94,7 +92,7 @@ func (r *Result) driver(row *Row) follows {
 	switch late := gaps[len(gaps)/2:]; {
 	case len(gaps) < gapped:
 	case len(late) >= gapped && slices.Min(late) == slices.Max(late):
-		f.every = int64(late[0]) // it has found its pace, behind a start of another
+		f.every = int64(late[0]) // its pace became constant after a different start
 	case mean >= 2 && deviation > irregular*mean:
 		f.driver = cause.Irregular
 	case mean > pauses*float64(f.every):
@@ -109,7 +107,7 @@ func followed(events []event, is func(event) bool) bool {
 	return missed <= exceptions*n || n >= 5 && missed < 1.5
 }
 
-// share is the part of the events that are so; 0 of none.
+// share is the share of events for which is holds; 0 for no events.
 func share(of []event, is func(event) bool) float64 {
 	n := 0
 	for _, e := range of {
@@ -128,9 +126,8 @@ func saves(phase string) bool {
 	return strings.HasPrefix(phase, "checkpoint") || strings.HasPrefix(phase, "save") || strings.HasPrefix(phase, "saving")
 }
 
-// events are the points of the run's counters at which the site gains blocks, or
-// bytes where its blocks are replaced, that are never lost again; and all points,
-// as events would be there. Both are nil for a run without counters.
+// events returns the points of the run's counters at which the site gains blocks that are never freed, or bytes if
+// its blocks are replaced; and all points in the same form. Both are nil for a run without counters.
 func (r *Result) events(row *Row) (events, all []event) {
 	c := r.run.Series
 	if c == nil || len(c.Points) < 3 {
@@ -145,7 +142,7 @@ func (r *Result) events(row *Row) (events, all []event) {
 	}
 	points := c.Points
 	if r.Last != nil {
-		// What came behind the last snapshot is in no growth.
+		// Growth after the last snapshot does not count.
 		until := func(p snapshot.Point) bool {
 			return p.Mark.Step == r.Last.Mark.Step && p.Mark.Phase == r.Last.Mark.Phase
 		}
@@ -179,13 +176,13 @@ func (r *Result) events(row *Row) (events, all []event) {
 	return events, all
 }
 
-// places says of each point where in the training it stands.
+// places returns, for each point, where in the training it lies.
 func places(points []snapshot.Point) []event {
 	out := make([]event, len(points))
 	training := points[0].Mark.Phase
-	last := -1 // training step seen
+	last := -1 // index of the last training point
 	turn, epochs := 0, 0
-	steps, full := 0, 0 // of this epoch, and of the one before
+	steps, full := 0, 0 // steps of this epoch, and of the one before
 	for i := range points {
 		m := points[i].Mark
 		out[i].mark = m
@@ -238,8 +235,8 @@ func meanAndDeviation(v []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// everyStep is what growth follows if only some steps were recorded: each step, if the steps with a birth
-// stand for about all; else it is unknown.
+// everyStep is what growth follows if only some steps were recorded: each step, if the steps with a birth stand for
+// nearly all steps; else it is unknown.
 func everyStep(b *series.Births) follows {
 	weight := make(map[int64]int64, len(b.Steps))
 	for i, step := range b.Steps {

@@ -10,19 +10,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// surroundings is what a result's findings are seen against, to tell their causes:
-// gathered once.
+// surroundings is what the causes of all findings are compared with, computed once.
 type surroundings struct {
-	frames   map[snapshot.Frame]int // rows whose stack has it
+	frames   map[snapshot.Frame]int // number of rows whose stack has the frame
 	stacked  int                    // rows with a stack
 	backward cause.Answer
 	sites    map[series.SiteKey]*snapshot.Site // of the last snapshot
-	// plain: all is on the heap of a program that has no line of Python and no tensors.
+	// plain: all rows are on the host heap of a program that has no stack that trains.
 	plain bool
 }
 
-// noTensors reports whether the program is known to have none: no stack trains, or the agent is in a program that is known to
-// have imported no library of tensors.
+// noTensors reports whether the program is known to have no tensors: no stack trains, or the agent knows that the
+// program imported no tensor library.
 func (r *Result) noTensors() bool {
 	if r.Last.Producer != pythonProducer {
 		return len(r.Rows) > 0 && r.surroundings().plain
@@ -30,7 +29,7 @@ func (r *Result) noTensors() bool {
 	return r.run.Info.Packages != nil && !slices.ContainsFunc(tensorPackages, func(name string) bool { return r.run.Info.Packages[name] != "" })
 }
 
-// tensorPackages are libraries of tensors, as a program of Python's imports them.
+// tensorPackages are Python's tensor libraries.
 var tensorPackages = []string{"torch", "jax", "tensorflow", "cupy", "mlx", "mxnet", "paddle", "tinygrad"}
 
 func (r *Result) surroundings() *surroundings {
@@ -59,9 +58,9 @@ func (r *Result) surroundings() *surroundings {
 	return a
 }
 
-// seenBackward tells from a run's counters whether anything was allocated in a backward
-// pass or by an optimizer. Only counters that name what lives within a step can deny it:
-// gradients are gone at the end of a step as a rule.
+// seenBackward reports whether a run's counters show an allocation in a backward pass or by an optimizer. Only
+// counters that also list what lives within a step can deny it, since gradients are usually freed by the end of a
+// step.
 func seenBackward(c *snapshot.Series) cause.Answer {
 	if c == nil {
 		return cause.Unknown
@@ -84,12 +83,12 @@ func seenBackward(c *snapshot.Series) cause.Answer {
 	return answer
 }
 
-// undecided is of how many inconclusive findings a cause is sought, the first: a pair of
-// snapshots has thousands, and a cause is sought in all of the run.
+// undecided is for how many inconclusive findings, the first ones, a cause is searched. A pair of snapshots has
+// thousands, and each search covers the whole run.
 const undecided = 20
 
-// explain adds the causes of findings, which come in the order of their verdicts. What
-// is inconclusive has the cause that it has if it is a leak.
+// explain adds the causes of findings, which are in the order of their verdicts. The cause of an inconclusive finding
+// applies if it leaks.
 func (r *Result) explain(findings []Finding) {
 	maybe := 0
 	for i := range findings {
@@ -108,7 +107,7 @@ func (r *Result) explain(findings []Finding) {
 	}
 }
 
-// CauseNamed is the entry of the catalogue with this id, in words for what the program has; nil where there is none.
+// CauseNamed is the entry of the catalogue with this id, in words that fit the program; nil for none.
 func (r *Result) CauseNamed(id string) *cause.Cause {
 	if r.noTensors() {
 		return cause.FindPlainly(id)
@@ -116,11 +115,12 @@ func (r *Result) CauseNamed(id string) *cause.Cause {
 	return cause.Find(id)
 }
 
-// mostFrames of a stack, the innermost, tell of its cause. Python's own stacks have no more.
+// mostFrames is how many frames of a stack, the innermost, are searched for its cause. Python's own stacks have no
+// more.
 const mostFrames = 1000
 
-// evidence is what sites that grow together show of their cause. Of what has settled
-// nothing is held against the rest of the run: a run has thousands of such sites.
+// evidence is what sites that grow together show of their cause. Settled findings are not compared with the rest of
+// the run, which has thousands of them.
 func (r *Result) evidence(f *Finding) *cause.Evidence {
 	open := f.Verdict == Leak || f.Verdict == Inconclusive
 	e := &cause.Evidence{Leaking: open, Settled: f.Verdict == Bounded, Shape: cause.Shape(f.Shape), Graph: f.graph && f.Owners() == 0, Nodes: f.nodesBehind(), Native: f.native}
@@ -139,7 +139,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 				}
 			}
 		}
-		if len(s.Holders) == 0 && f.Holder != nil && onLanguageHeap(f.Rows) { // it holds what this is a part of
+		if len(s.Holders) == 0 && f.Holder != nil && onLanguageHeap(f.Rows) { // that holder's blocks include this row
 			s.Holders = append(s.Holders, *f.Holder)
 		}
 		e.Sites = append(e.Sites, s)
@@ -151,7 +151,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 	return e
 }
 
-// surround adds what the rest of the run tells of the rows.
+// surround adds what the rest of the run shows about the rows.
 func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	particular := r.particular(rows)
 	for i, row := range rows {
@@ -172,8 +172,8 @@ func (r *Result) surround(e *cause.Evidence, rows []*Row) {
 	e.Host = onHost(rows) && slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Device.Name != hostHeap })
 }
 
-// particular reports of a frame whether it says something of these rows: most other
-// stacks do not run through it. Among fewer than three others, most is not many.
+// particular returns a function that reports whether a frame is specific to these rows: at most half of the other
+// stacks have it. With fewer than three other stacks every frame is.
 func (r *Result) particular(rows []*Row) func(snapshot.Frame) bool {
 	a := r.surroundings()
 	own := make(map[snapshot.Frame]int)
@@ -184,7 +184,7 @@ func (r *Result) particular(rows []*Row) func(snapshot.Frame) bool {
 	return func(f snapshot.Frame) bool { return others < 3 || 2*(a.frames[f]-own[f]) <= others }
 }
 
-// addFrames counts the row's stack for each frame that it runs through.
+// addFrames adds one to the count of each distinct frame of the row's stack.
 func addFrames(stacks map[snapshot.Frame]int, row *Row) {
 	seen := make(map[snapshot.Frame]bool, len(row.Frames))
 	for _, f := range row.Frames {
@@ -195,17 +195,16 @@ func addFrames(stacks map[snapshot.Frame]int, row *Row) {
 	}
 }
 
-// pythonProducer made the snapshots of a Python program without recorded tensors.
+// pythonProducer is the producer of snapshots of a Python program without recorded tensors.
 const pythonProducer = "Python"
 
-// hostHeap is what readers and recorders name the process's own memory.
+// hostHeap is the name of the process's own memory in readers and recorders.
 const hostHeap = "host heap"
 
-// collectorOff begins the note that the recorder writes of a program which has turned
-// Python's collector of cycles off.
+// collectorOff is the beginning of the recorder's note about a program that has turned Python's cycle collector off.
 const collectorOff = "Python's collector of cycles is off"
 
-// onLanguageHeap is true for rows of objects, which are no tensors.
+// onLanguageHeap reports whether all rows are objects on a language's heap, and no tensors.
 func onLanguageHeap(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Kind != snapshot.PythonHeap })
 }
@@ -214,10 +213,9 @@ func onHost(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return row.Device.Name != hostHeap })
 }
 
-// graphEnd looks for the end of a graph that the program carries on: a block that it
-// holds, recreated and no more of them, in a function of the user's in which blocks
-// of the rows are born; or one of the rows' own that it holds. Unknown where the
-// snapshot does not tell owners, or no graph holds the rows.
+// graphEnd reports whether the program holds the end of a graph that it extends: either one of the rows' blocks; or a
+// block that is recreated, without becoming more, in a function of the user's that allocates blocks of the rows. It
+// is Unknown if the snapshot does not record owners or no graph holds the rows.
 func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	if !slices.ContainsFunc(rows, func(row *Row) bool { return row.Owners&snapshot.OwnedByTape != 0 }) {
 		return cause.Unknown
@@ -245,8 +243,8 @@ func (r *Result) graphEnd(rows []*Row) cause.Answer {
 	return cause.No
 }
 
-// drained reports whether the oldest blocks of all rows are gone: a queue's items go as a whole, while a list of models still has
-// those whose gradients were replaced.
+// drained reports whether the oldest blocks of all rows were freed. A queue frees whole items, while a list of models
+// keeps those whose gradients were replaced.
 func (r *Result) drained(rows []*Row) cause.Answer {
 	answer := cause.Yes
 	for _, row := range rows {
@@ -260,8 +258,8 @@ func (r *Result) drained(rows []*Row) cause.Answer {
 	return answer
 }
 
-// drainedRow reports whether a row's oldest blocks are gone: those of the first tenth of the time
-// since it has any. Unknown where births are not, or of some steps only: of the others it is not known which blocks are theirs.
+// drainedRow reports whether a row's oldest blocks were freed: those of the first tenth of the time since it had any.
+// It is Unknown if births are unknown or sampled: which blocks belong to unwatched steps is unknown.
 func (r *Result) drainedRow(row *Row) cause.Answer {
 	if r.Series == nil || len(row.Births.Steps) == 0 || row.Births.Sampled() {
 		return cause.Unknown
@@ -275,7 +273,7 @@ func (r *Result) drainedRow(row *Row) cause.Answer {
 		return cause.Unknown
 	}
 	if row.Before.Blocks > row.Died.Blocks {
-		return cause.No // those of the first snapshot are still there
+		return cause.No // blocks of the first snapshot are still live
 	}
 	begun, last := r.Series.Marks[at].Step, r.Last.Mark.Step
 	if 10*(slices.Min(row.Births.Steps)-begun) > last-begun {
@@ -284,7 +282,7 @@ func (r *Result) drainedRow(row *Row) cause.Answer {
 	return cause.No
 }
 
-// private reports whether a block of the row lies in a private pool.
+// private reports whether a block of the row is in a private pool.
 func (r *Result) private(row *Row) bool {
 	site := r.surroundings().sites[row.Key]
 	if site == nil {

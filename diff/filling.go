@@ -9,16 +9,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// alikeEntries is by how much more blocks an item may have than earlier in the run, for the
-// number of items to be what grew.
+// alikeEntries is the largest ratio of blocks per item, now to earlier, for the number of items to be what grew.
 const alikeEntries = 1.25
 
-// leastEach and mostEach are how many blocks of Python's heap an item of a container may have: itself, and what it consists of.
+// leastEach and mostEach are how many blocks of Python's heap an item of a container may have: the item and its
+// parts.
 const leastEach, mostEach = 0.5, 8
 
-// fillUp settles what a container holds that takes no more than so many items, such as a deque
-// with a maxlen: below its bound it fills, and at its bound it has filled. What would not fit into
-// memory by then goes on to leak, and so does what grows while the number of items stays.
+// fillUp settles the blocks of a container with a bound on its items, such as a deque with a maxlen: below its bound
+// it fills, at its bound it is full. It stays a leak if the full container would not fit into memory, or if it grows
+// while the number of items stays.
 func (r *Result) fillUp(grown []cluster) {
 	for i := range grown {
 		c := &grown[i]
@@ -53,7 +53,7 @@ func (r *Result) fillUp(grown []cluster) {
 		held := c.sum()
 		full := snapshot.Bytes(min(float64(held.Bytes)*each*bound/float64(held.Blocks), math.MaxInt64/2))
 		room, known := r.headroom(c.rows[0])
-		if room.limit > 0 && full-held.Bytes > room.free { // though others share it
+		if room.limit > 0 && full-held.Bytes > room.free { // even if others share that memory
 			c.j.Because("%s takes up to %s items: these need %s, and %s is free", name, snapshot.Grouped(int64(h.Bound)), full, room.free)
 			continue
 		}
@@ -80,8 +80,9 @@ func (r *Result) fillUp(grown []cluster) {
 	}
 }
 
-// fillsInStep finds a container below its bound that gains items as fast as a leak gains blocks, as far as that is known, by the step or the clock. The leak is on a language's heap and
-// has no known holder: its blocks may be the container's items, since a search does not find all of them. Nil for none.
+// fillsInStep finds a container below its bound that gains items as fast, per step or second, as a leak on a
+// language's heap without a known holder gains blocks, within limits: the blocks may be the container's items, since
+// a search does not find all of them. It is nil for none.
 func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 	if c.j.Verdict != Leak || c.j.Rate.Unit == Place || !onLanguageHeap(c.rows) || slices.ContainsFunc(c.rows, func(row *Row) bool { return r.container(row) != nil }) {
 		return nil
@@ -107,7 +108,7 @@ func (r *Result) fillsInStep(c *cluster) *snapshot.Holder {
 	return nil
 }
 
-// sum is what all of a cluster's rows hold.
+// sum is the total of a cluster's rows.
 func (c *cluster) sum() Tally {
 	var t Tally
 	for _, row := range c.rows {
@@ -116,8 +117,8 @@ func (c *cluster) sum() Tally {
 	return t
 }
 
-// boundedHolder is the one container with a bound that the last snapshot has as the holder of all
-// the rows, or of most objects on a language's heap; nil where there is none.
+// boundedHolder is the container with a bound that, in the last snapshot, holds all of the rows, or most objects on a
+// language's heap; nil if there is none.
 func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
 	if onLanguageHeap(rows) {
 		rows = mostOf(rows)
@@ -132,9 +133,8 @@ func (r *Result) boundedHolder(rows []*Row) *snapshot.Holder {
 	return h
 }
 
-// blocksPerItem is how many blocks the rows have for each item of a bounded holder, and how many items
-// there are. It is zero where that number has grown since the container was shorter: the
-// bound is of something else then.
+// blocksPerItem is how many blocks the rows have per item of a bounded holder, and how many items there are. It is
+// zero if blocks per item have grown since the container was shorter: then the bound does not limit them.
 func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items float64) {
 	now := 0.0
 	for _, row := range rows {
@@ -162,8 +162,9 @@ func (r *Result) blocksPerItem(rows []*Row, h *snapshot.Holder) (each, items flo
 	return each, items
 }
 
-// blocksPerMore is how many blocks came with each further item, in the first half of the items that came while the rows were known, and in
-// the second. A line of a language's heap is known late, when the container has items already. Zero where too few snapshots tell.
+// blocksPerMore is how many blocks came with each further item, in the first half of the items that came while the
+// rows were known, and in the second half. A line of a language's heap is known late, when the container already has
+// items. It is zero if there are too few snapshots.
 func (r *Result) blocksPerMore(rows []*Row, h *snapshot.Holder) (early, late float64) {
 	if !onLanguageHeap(rows) {
 		return 0, 0
@@ -182,7 +183,7 @@ func (r *Result) blocksPerMore(rows []*Row, h *snapshot.Holder) (early, late flo
 	if len(items) < series.Testable {
 		return 0, 0
 	}
-	from, to := 1, len(items)-1 // the first may tell a part
+	from, to := 1, len(items)-1 // the first may show only a part of the blocks
 	half := (items[from] + items[to]) / 2
 	middle := slices.IndexFunc(items, func(n float64) bool { return n >= half })
 	if items[from] >= items[middle] || items[middle] >= items[to] {
@@ -191,11 +192,11 @@ func (r *Result) blocksPerMore(rows []*Row, h *snapshot.Holder) (early, late flo
 	return (blocks[middle] - blocks[from]) / (items[middle] - items[from]), (blocks[to] - blocks[middle]) / (items[to] - items[middle])
 }
 
-// full reports whether a container takes no more items.
+// full reports whether a container has reached its bound.
 func full(h *snapshot.Holder) bool { return h.Bound > 0 && h.Items >= h.Bound && h.Counted == 0 }
 
-// sinceFull are the blocks that hang on a full container at each snapshot that saw it full. Blocks of steps that were not
-// watched are assigned to lines by size, so that one line may have more while another has less.
+// sinceFull returns the blocks that a full container holds, in each snapshot that has it full. Blocks of unwatched
+// steps are assigned to lines by size, so one line may have more while another has less; all lines count together.
 func (r *Result) sinceFull(row *Row, h *snapshot.Holder) []float64 {
 	if !full(h) {
 		return nil
@@ -203,7 +204,7 @@ func (r *Result) sinceFull(row *Row, h *snapshot.Holder) []float64 {
 	i := r.indexed()
 	hang := i.rows[onContainer{h.Path, row.On()}]
 	var blocks []float64
-	var last *snapshot.Snapshot // each line that a container keeps has it as its holder
+	var last *snapshot.Snapshot // a container is listed once for each line whose blocks it holds
 	for _, seen := range i.seen[h.Path] {
 		if seen.in != last && full(seen.holder) {
 			blocks, last = append(blocks, r.blocksAt(hang, at(seen.in.Mark))), seen.in
@@ -212,15 +213,15 @@ func (r *Result) sinceFull(row *Row, h *snapshot.Holder) []float64 {
 	return blocks
 }
 
-// staysFull reports whether all that hangs on a container has not become more since it was first seen full, three
-// snapshots ago or more.
+// staysFull reports whether the blocks of a container have not become more since it was first seen full, at least
+// three snapshots ago.
 func staysFull(blocks []float64) bool {
 	last := len(blocks) - 1
 	return last >= 3 && blocks[0] > 0 && blocks[last] <= blocks[0]
 }
 
-// becameMore reports whether what hangs on a full container was more at each of the later snapshots than at any earlier one,
-// and by more than an item, which the step that runs may hold beside it.
+// becameMore reports whether a full container held more at each of the later snapshots than at any earlier one, by
+// more than one item, which the running step may hold in addition.
 func becameMore(blocks []float64, items int) bool {
 	last := len(blocks) - 1
 	if last < 1 {
@@ -230,12 +231,12 @@ func becameMore(blocks []float64, items int) bool {
 	return slices.Min(blocks[half:]) > slices.Max(blocks[:half]) && blocks[last]-blocks[0] > math.Ceil(blocks[0]/float64(items))
 }
 
-// longer is by how much a container must have become longer to tell what comes with an item: what the
-// step that runs holds beside a short one is much.
+// longer is the least ratio by which a container must have grown to show the blocks per item: beside a short one,
+// what the running step holds weighs too much.
 const longer = 1.5
 
-// countedBefore is how many blocks the rows had when a holder was last so much shorter, or else at the first snapshot
-// that tells of it, and how many items the holder had; zero for none.
+// countedBefore is how many blocks the rows had when a holder was last shorter by the factor longer, or else at the
+// first snapshot with the holder, and its number of items then; zero for none.
 func (r *Result) countedBefore(rows []*Row, h *snapshot.Holder) (blocks, items float64) {
 	var in, last *snapshot.Snapshot
 	for _, seen := range r.indexed().seen[h.Path] {
@@ -254,12 +255,12 @@ func (r *Result) countedBefore(rows []*Row, h *snapshot.Holder) (blocks, items f
 	return r.blocksAt(rows, at(in.Mark)), items
 }
 
-// at tells a mark from others.
+// at returns a function that recognises a mark.
 func at(mark snapshot.Mark) func(snapshot.Mark) bool {
 	return func(m snapshot.Mark) bool { return m.Step == mark.Step && m.Time.Equal(mark.Time) }
 }
 
-// blocksAt are those of rows at a mark; 0 where the series does not have it.
+// blocksAt is the number of the rows' blocks at a mark; 0 if the series lacks the mark.
 func (r *Result) blocksAt(rows []*Row, at func(snapshot.Mark) bool) float64 {
 	sum, i := int64(0), slices.IndexFunc(r.Series.Marks, at)
 	for _, row := range rows {
@@ -270,8 +271,8 @@ func (r *Result) blocksAt(rows []*Row, at func(snapshot.Mark) bool) float64 {
 	return float64(sum)
 }
 
-// takesIn reports whether a container has become longer by half at least, and has as many of a row's blocks for
-// each item as it had.
+// takesIn reports whether a container has grown by at least half, with about as many of the row's blocks per item as
+// before.
 func (r *Result) takesIn(row *Row, h *snapshot.Holder) bool {
 	then, first := r.countedBefore([]*Row{row}, h)
 	now, items := float64(row.After.Blocks), float64(h.Items)

@@ -9,31 +9,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// More is after how much more an inconclusive finding may be decided, if it goes on as it
-// did; zero where nothing tells.
+// More is how much longer the run must go on, if it goes on as before, until an inconclusive finding may be decided;
+// zero if unknown.
 type More struct {
-	Steps int64 // or seconds, as the axis counts; 0 where only the order is known
-	// Snapshots are how many more of them, as far apart as the last two, it takes; 0 where
-	// counters tell each step, or a declared bound is what decides.
+	Steps int64 // or seconds, in the axis's unit; 0 if only the order is known
+	// Snapshots is how many more are needed, as far apart as the last two; 0 if counters record each step, or if a
+	// declared bound decides.
 	Snapshots int
 }
 
-// Farthest is for how many times the length of a run its rates are thought on, to tell when
-// a bound or a limit is reached.
+// Farthest is for how many times the length of a run its rates are extrapolated, to forecast when a bound or a limit
+// is reached.
 const Farthest = 100
 
-// Bounds on the trials, so that they take no longer than the judgement itself.
+// Bounds on the trials, so that they take no longer than the judgement.
 const (
-	mostMore  = 2    // more marks, for each that a run has, and for each that a test needs
-	mostTried = 1000 // findings, those that grew most
-	// margin is the part of it that is added to what a trial gives, since no past is repeated to
-	// the letter: of the promises of the corpus 78 % hold with a quarter, and 81 % with a half.
+	mostMore  = 2    // at most so many more marks for each that a run has or a test needs
+	mostTried = 1000 // findings tried, those that grew most
+	// margin: 1/margin of a trial's result is added to it, since no run repeats its past exactly. Of the forecasts
+	// for the corpus, 78 % hold with a quarter added, and 81 % with a half.
 	margin = 2
 )
 
-// more tells what decides an inconclusive cluster. It is found by trial: what its first site
-// did since warm-up is done again, and again, at marks as far apart as the last two, and
-// judged among as many sites as change in this run.
+// more forecasts what decides an inconclusive cluster, by trial: the growth of its first site since warm-up is
+// repeated at marks as far apart as the last two, and judged among as many sites as change in this run.
 func (r *Result) more(c *cluster) More {
 	length := r.Series.Axis.Length()
 	if c.j.Verdict != Inconclusive || !r.Comparable || c.against != nil {
@@ -55,20 +54,20 @@ func (r *Result) more(c *cluster) More {
 	decides := func(marks int) bool { return r.wouldDecide(c, p, marks) }
 	calm := *r
 	calm.tides = nil
-	// What leaves it undecided may not be in what is done again, or go on with it: other sites that
-	// come and go, which do so further in a longer run, and a batch that grows. And growth by the clock that
-	// the last interval made is one event, of which nothing tells whether it comes again.
+	// Some reasons for being undecided are not in the repeated past, or continue with it: other sites that oscillate,
+	// by more in a longer run, and a growing batch. Growth by the clock in the last interval is a single event that
+	// may not recur.
 	if decides(0) || calm.wouldDecide(c, p, 0) || p.Follows(r.Series.Axis.Unit) || p.JumpsLast(r.Series.Axis.Unit) {
 		return More{}
 	}
-	// Nor does what slows down do again what it did.
+	// Growth that slows down does not repeat its past.
 	if r.slowsDown(c.rows[0]) {
 		return More{}
 	}
 	marks := fewest(len(p.X), decides)
 	if marks > 0 && r.Series.Axis.Unit == Second {
-		// Programs by the clock repeat their past less: of 488 promises of 76 recordings 69 % held, and
-		// of those so much later 81 %.
+		// Programs by the clock repeat their past less: of 488 forecasts for 76 recordings 69 % held, and 81 % of the
+		// same forecasts with this margin.
 		return r.moreMarks(2*(marks+1), p.Apart())
 	}
 	return r.moreMarks(marks+marks/margin, p.Apart())
@@ -83,7 +82,7 @@ func (r *Result) slowsDown(row *Row) bool {
 	return h.SlowsDown(series.RisesOf(h, row, born), born)
 }
 
-// fewest is with how many marks more than there are enough holds; 0 where nothing tells.
+// fewest is the smallest number of additional marks that is enough; 0 if none is found.
 func fewest(marks int, enough func(more int) bool) int {
 	k := 1
 	for ; !enough(k); k *= 2 {
@@ -102,7 +101,7 @@ func fewest(marks int, enough func(more int) bool) int {
 	return high
 }
 
-// moreMarks is so many marks more, so far apart.
+// moreMarks returns so many additional marks, so far apart.
 func (r *Result) moreMarks(marks int, apart float64) More {
 	m := More{Snapshots: marks}
 	if r.Series.Axis.Unit != Place {
@@ -114,7 +113,7 @@ func (r *Result) moreMarks(marks int, apart float64) More {
 	return m
 }
 
-// wouldDecide judges a cluster's first site over its past and so many marks more.
+// wouldDecide reports whether a cluster's first site is decided over its past and so many more marks.
 func (r *Result) wouldDecide(c *cluster, p *series.Past, marks int) bool {
 	row := *c.rows[0]
 	to := p.GoneOn(marks)
@@ -138,7 +137,7 @@ func (r *Result) wouldDecide(c *cluster, p *series.Past, marks int) bool {
 		Row: &row, History: h, First: r.First, Last: &last, Tides: r.tides, Few: marked.Enough() && h.Even(),
 		Discovery: h.Chance() * float64(max(1, len(r.Rows))) / float64(len(c.rows)),
 	}
-	// What is done again at marks evenly apart adds as much each time, whatever it is.
+	// Repeated growth at evenly spaced marks is equal each time, whatever it is.
 	without := append(slices.Clone(r.options.Without), judge.EvenMarks)
 	return ask.Judge(without).Verdict != Inconclusive
 }

@@ -12,53 +12,54 @@ import (
 )
 
 const (
-	// beginning is the share of a process's time in which it takes what it needs: imports, its
-	// data, the queues that it fills.
+	// beginning is the share of a process's time in which it takes what it needs: imports, data, queues.
 	beginning = 1. / 3
-	// toTheEnd is the share of the record that must have passed when a process ends for its
-	// growth to matter: else it has given it back.
+	// toTheEnd is the share of the record's time after which a process must still exist for its growth to matter.
+	// Otherwise its memory has been freed.
 	toTheEnd = 2. / 3
-	// endingLooks are the last looks at which a process may be ending, and given is what it has left then, at most.
+	// endingLooks is the number of last looks at which a process may be ending. given is the most memory that it has
+	// left then, as a share of the look before.
 	endingLooks, given = 3, 0.9
-	// faster is by how much growth of the second half outruns that of the time before, after its beginning, if it began late.
+	// faster is how much faster than before, after its beginning, a process that began to grow late must grow in its
+	// second half.
 	faster = 1.5
-	// fewestRises are the rises after its beginning that put a process with few looks in doubt, and lastShare is how much of the
-	// mean rise the last one has at least.
+	// fewestRises is how many rises after its beginning put a process with few looks in doubt. lastShare is the least
+	// size of the last rise, as a share of the mean rise.
 	fewestRises, lastShare = 2, 0.5
-	// leastGrowth is less than any program takes to begin.
+	// leastGrowth is the least growth to report: less than any program takes to begin.
 	leastGrowth = 1 << 20
 )
 
-// Processes are one of the command's processes in which nothing was recorded, or several of one
-// role together, or shared memory.
+// Processes is one of the command's processes in which nothing was recorded, or several of one role together, or
+// shared memory, or the kernel's memory for the command.
 type Processes struct {
-	Role string // "loader worker 3"; of several, what their roles have in common
-	PID  int    // 0 where it is of several together
-	// Alike counts the processes of that kind that grow, and Of those that there are.
+	Role string // "loader worker 3"; for several, the common part of their roles
+	PID  int    // 0 for several together
+	// Alike counts the processes of that kind that grow, and Of all of that kind.
 	Alike, Of int
-	// Alone is whether none of the others grew by half as much.
+	// Alone: none of the others grew by half as much.
 	Alone    bool
-	Recorded bool // snapshots of it explain less than half of that
-	Shared   bool // what grows is shared memory
-	Kernel   bool // what grows is the kernel's for them
-	// Successive is whether they follow each other, and each later one takes more.
+	Recorded bool // snapshots of the process explain less than half of the growth
+	Shared   bool // shared memory grows
+	Kernel   bool // the kernel's memory for the command grows
+	// Successive: the processes follow each other, and each later one takes more.
 	Successive bool
-	// OrOthers is whether other programs may have made the files of shared memory.
+	// OrOthers: other programs may have created the files of shared memory.
 	OrOthers bool
-	Segments int64 // the most files of shared memory that there were, with Shared; 0 where they are not known
-	// Folder has most of them, and Writer is the role of the process, or of several alike, that wrote about as much as they took
-	// meanwhile; "" where it is not known.
+	Segments int64 // with Shared: the most files of shared memory at one time; 0 if unknown
+	// Folder has most of them. Writer is the role of the process, or of several alike, that wrote about as much as
+	// they grew; "" if unknown.
 	Folder, Writer string
 }
 
-// hostProducer made snapshots of a command's programs, without an agent.
+// hostProducer is the producer of snapshots of a command's programs, without an agent.
 const hostProducer = "memdiag record"
 
-// growingProcesses are those of the command's processes, and kinds of them, that grew steadily
-// and in which nothing was recorded, and shared memory that did.
+// growingProcesses returns the command's processes, and kinds of them, that grew steadily and in which nothing was
+// recorded. It adds shared memory, and the kernel's memory, that grew.
 func (r *Result) growingProcesses() []Reserve {
 	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 || r.Last.Producer == hostProducer && r.Leaks() > 0 {
-		return nil // snapshots of the programs of all processes show it
+		return nil // snapshots of all programs show it
 	}
 	t := newForest(r.run.Tree, r.recorded)
 	private := func(p *snapshot.ProcessPoint) snapshot.Bytes { return p.Anonymous + p.Swapped }
@@ -66,7 +67,7 @@ func (r *Result) growingProcesses() []Reserve {
 	if len(out) == 0 {
 		out = r.growingSuccessors(t, private)
 	}
-	if len(out) == 0 && len(t.kinds) > 1 { // each may have a name of its own
+	if len(out) == 0 && len(t.kinds) > 1 { // each process may have its own role
 		if e := r.grows(t.together(t.others, private)); e != nil && e.Growth >= r.agentsTake(e.Growth, t.others...) {
 			e.Processes = &Processes{Role: "several roles"}
 			out = append(out, *e)
@@ -81,19 +82,20 @@ func (r *Result) growingProcesses() []Reserve {
 	return out
 }
 
-// recorded reports whether snapshots tell of all of a process's memory.
+// recorded reports whether snapshots cover all of a process's memory.
 func (r *Result) recorded(p *snapshot.TreeProcess) bool {
 	whole := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	return whole && p.Points[len(p.Points)-1].Recorded
 }
 
-// profiled reports whether snapshots tell of a part of a process's memory, as JAX's profiles on the CPU do: of its arrays.
+// profiled reports whether snapshots cover a part of a process's memory, as JAX's profiles on the CPU cover its
+// arrays.
 func (r *Result) profiled(p *snapshot.TreeProcess) bool {
 	part := slices.ContainsFunc(r.Series.Devices, func(d snapshot.Device) bool { return d.Kind.InProcess() })
 	return part && p.Points[len(p.Points)-1].Recorded && !r.recorded(p) && !r.inside(p)
 }
 
-// profiledGrowth is what recorded sites of the process have gained.
+// profiledGrowth is the growth of the process's recorded sites.
 func (r *Result) profiledGrowth() (grown snapshot.Bytes) {
 	for i := range r.Rows {
 		if r.Rows[i].Device.Kind.InProcess() {
@@ -103,10 +105,11 @@ func (r *Result) profiledGrowth() (grown snapshot.Bytes) {
 	return grown
 }
 
-// mostKinds is how many roles are judged, of those that held most; each takes as long as there are looks.
+// mostKinds is how many roles are judged, those with most memory; the time for each is proportional to the number of
+// looks.
 const mostKinds = 64
 
-// growingOf is a reserve for each kind of processes of which one or all together grow.
+// growingOf returns a reserve for each kind of processes of which one grows, or all together.
 func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
 	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
 		of := f.kinds[kind]
@@ -117,7 +120,7 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 				continue
 			}
 			there++
-			// What one had in the end is missed by up to one look.
+			// The last look at a process may come up to one interval before its end.
 			if ends.replaced(p.Points[0].Time, memory(&p.Points[max(0, len(p.Points)-2)])) {
 				continue
 			}
@@ -159,15 +162,15 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 	return out[:min(len(out), mostGrowing)]
 }
 
-// mostGrowing is of how many kinds of processes it is reported that they grow.
+// mostGrowing is how many kinds of growing processes are reported.
 const mostGrowing = 5
 
-// grows is how y grew steadily after its beginning; nil where it did not.
+// grows returns the steady growth of y after its beginning; nil if there is none.
 func (r *Result) grows(x, y []float64) *Reserve {
 	if len(x) == 0 {
 		return nil
 	}
-	// A process that ends gives back what it has, one part after the other.
+	// A process that ends frees its memory part by part.
 	for n := len(y) - 1; n > 0 && n >= len(x)-endingLooks && y[n] < given*y[n-1]; n-- {
 		y = y[:n]
 	}
@@ -190,8 +193,8 @@ func (r *Result) grows(x, y []float64) *Reserve {
 	}
 }
 
-// growsLate is how y grew in its second half, for a process that did not grow before. What it had before is its parent's for the most
-// part, and no measure of growth.
+// growsLate returns the growth of y in its second half, for a process that did not grow before. Its memory from
+// before mostly belongs to its parent, and is no measure of growth.
 func (r *Result) growsLate(x, y []float64) *Reserve {
 	last := len(x) - 1
 	third, _ := slices.BinarySearch(x, x[0]+beginning*(x[last]-x[0]))
@@ -206,8 +209,9 @@ func (r *Result) growsLate(x, y []float64) *Reserve {
 	return r.grows(x[half:], late)
 }
 
-// growsBriefly is how y grew for a process with too few looks to judge it: after its beginning, at each look, and hardly less at the
-// last one than before. A process that only takes what it needs takes less and less.
+// growsBriefly returns the growth of y for a process with too few looks to judge it: after its beginning it rose at
+// each look, and at the last one hardly less than before. A process that only takes what it needs takes less and
+// less.
 func (r *Result) growsBriefly(x, y []float64) *Reserve {
 	last := len(x) - 1
 	from, _ := slices.BinarySearch(x, x[0]+beginning*(x[last]-x[0]))
@@ -226,8 +230,8 @@ func (r *Result) growsBriefly(x, y []float64) *Reserve {
 	}
 }
 
-// ProcessesWouldShow reports whether a process of a kind, had it grown by so many bytes a second more, would be said to
-// grow. It is found by trial.
+// ProcessesWouldShow reports whether a process of a kind would be reported as growing if it had grown by so many more
+// bytes a second. It is found by trial.
 func (r *Result) ProcessesWouldShow(kind string, rate float64) bool {
 	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 {
 		return false
@@ -244,8 +248,8 @@ func (r *Result) ProcessesWouldShow(kind string, rate float64) bool {
 	})
 }
 
-// sharedMemory is how shared memory grew steadily: of a process that has it, else of the command's control
-// group where that is its own, else of the files in /dev/shm; nil where none did.
+// sharedMemory returns the steady growth of shared memory: of a process that has it; else of the command's control
+// group, if that is its own; else of the files in /dev/shm; nil if there is none.
 func (r *Result) sharedMemory(f *forest) *Reserve {
 	var all []Reserve
 	every := &forest{tree: f.tree, began: f.began, ended: f.ended, times: f.times, kinds: make(map[string][]*snapshot.TreeProcess)}
@@ -277,7 +281,7 @@ func (r *Result) sharedMemory(f *forest) *Reserve {
 	}
 	e := all[0]
 	e.Processes.Shared = true
-	for i := range f.tree.Host { // they go with the last process
+	for i := range f.tree.Host { // the files are removed with the last process
 		e.Processes.Segments = max(e.Processes.Segments, f.tree.Host[i].Segments)
 		e.Processes.Folder = cmp.Or(f.tree.Host[i].Folder, e.Processes.Folder)
 	}

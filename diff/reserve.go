@@ -13,54 +13,53 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Reserve is a device whose allocator went on taking memory, or on waiting for it,
-// while its live memory did not grow: no leak, but memory that others cannot have. Or
-// it is the process itself, whose memory grew steadily and which no stack explains:
-// that may be a leak of what nobody recorded.
+// Reserve is a device whose allocator went on to take memory, or to wait for it, while its live memory did not grow:
+// no leak, but memory that others cannot use. Or it is the process itself, whose memory grew steadily without a stack
+// that explains it: that may be a leak that was not recorded.
 type Reserve struct {
 	Device snapshot.Device
-	Meter  cause.Meter // any but none
-	// Growth is that of reserved memory after warm-up; with PendingFree of what was freed
-	// and is still in use by a stream, and with UnsplitWaste of what blocks take beyond
-	// what was requested.
+	Meter  cause.Meter // never none
+	// Growth is the growth of reserved memory after warm-up; with PendingFree, of memory that was freed and that a
+	// stream still uses; with UnsplitWaste, of block sizes beyond the requested sizes; with Host, of the process's
+	// own memory beyond recorded stacks.
 	Growth   snapshot.Bytes
-	Rate     Rate           // of Growth, in bytes, with Host; else zero
-	From, To float64        // the places on the series' axis between which Growth was measured, with Host; else 0
-	Live     snapshot.Bytes // growth of live memory meanwhile; with UnsplitWaste of requested, with Host of recorded memory
+	Rate     Rate           // of Growth, in bytes, with Host; else zero Rate
+	From, To float64        // with Host: where on the series' axis Growth was measured; else 0
+	Live     snapshot.Bytes // growth of live memory in the same time; with UnsplitWaste of requested memory, with Host of recorded memory
 	Free     snapshot.Bytes // reserved and not in use, in the last snapshot
-	Largest  snapshot.Bytes // of the free blocks
-	Trim     snapshot.Bytes // in segments without a block in use: what emptying the cache frees
+	Largest  snapshot.Bytes // the largest free block
+	Trim     snapshot.Bytes // in segments without a block in use: emptying the cache frees it
 	Blocks   bool           // the last snapshot has the device's blocks; else Largest and Trim are unknown
 	Cause    *cause.Cause
 	CauseWhy string
-	// Graph keeps a graph of autograd's that grows, which is likely to be of Growth; with Host, nil
-	// where none was found.
+	// Graph, with Host, is the holder of a growing autograd graph, which probably causes Growth; nil if none was
+	// found.
 	Graph *snapshot.Holder
-	// Frames, with Host, are of the line at which malloc's memory grew while it ran, innermost first; nil if it is unknown.
+	// Frames, with Host, is the stack of the line that ran while malloc's memory grew, innermost first; nil if
+	// unknown.
 	Frames []snapshot.Frame
-	// Leaks, with Host: a finding says that it does.
+	// Leaks, with Host: a finding reports it as a leak.
 	Leaks bool
-	// Uneven, with Host: it grew by much, but not steadily.
+	// Uneven, with Host: it grew much, but not steadily.
 	Uneven bool
-	// Mapped, with Host: the process took it from the system itself, past malloc.
+	// Mapped, with Host: the process took it from the system directly, without malloc.
 	Mapped bool
-	// Uncounted, with Mapped: it may be malloc's, which gives no figures.
+	// Uncounted, with Mapped: it may be malloc's, which reports no figures here.
 	Uncounted bool
-	// Processes are those that grew, with Host, of the others that the command had; nil for the one that was recorded.
+	// Processes, with Host, are other processes of the command that grew; nil for the recorded process.
 	Processes *Processes
 
-	noTensors bool // the program is known to have none
+	noTensors bool // the program is known to have no tensors
 }
 
-// reserves looks at every device but the process itself, which has no cache that a
-// program could empty: for memory that waits to be freed, for what blocks take beyond
-// what was requested, and for reserved memory.
+// reserves checks every device but the process, which has no cache to empty: for memory that waits to be freed, for
+// block sizes beyond the requested sizes, and for reserved memory. It also returns growth of processes.
 func (r *Result) reserves() []Reserve {
 	out := slices.DeleteFunc(r.growingProcesses(), func(e Reserve) bool {
 		return accounts(r.Children, &e) || e.Processes.Shared && (2*r.segments() >= e.Growth || r.tensorsInSegments(&e))
 	})
 	if !r.Comparable {
-		return out // what one process holds more has not grown
+		return out // a difference between two processes is not growth
 	}
 	if e := r.unexplained(); e != nil {
 		out = append(out, *e)
@@ -80,7 +79,7 @@ func (r *Result) reserves() []Reserve {
 			pending.Meter = cause.PendingFree
 			out = append(out, r.reserve(*pending, device))
 		}
-		// Most producers tell what was requested; a zero is none of the others.
+		// Most producers record requested sizes; zero means unknown.
 		if first := tail[0].Requested; first > 0 {
 			waste := growsAlone(tail, func(m snapshot.Meters) snapshot.Bytes { return m.Allocated - m.Requested }, func(m snapshot.Meters) snapshot.Bytes { return m.Requested })
 			if waste != nil && float64(waste.Growth) >= wasteShare*float64(first) {
@@ -96,7 +95,7 @@ func (r *Result) reserves() []Reserve {
 	return out
 }
 
-// segments is by how much shared memory has grown whose stacks are known, in all recorded processes.
+// segments is the growth, in all recorded processes, of shared memory whose stacks are known.
 func (r *Result) segments() (grown snapshot.Bytes) {
 	for _, run := range append([]*snapshot.Run{r.run}, r.run.Children...) {
 		if n := len(run.Snapshots); n > 0 {
@@ -115,25 +114,22 @@ func inSegments(s *snapshot.Snapshot) (held snapshot.Bytes) {
 	return held
 }
 
-// wasteShare is how much of what was requested must be lost to rests of blocks to be
-// told of: rounding goes up and down with the sizes.
+// wasteShare is the least share of requested memory that unused rests of blocks must reach to be reported: rounding
+// varies with the sizes.
 const wasteShare = 0.05
 
-// unexplainedShare is how much of what the process held after warm-up must be added
-// for growth without a stack to be told: allocators gather fragments, and libraries
-// fill caches.
+// unexplainedShare is the least growth without a stack to be reported, as a share of what the process held after
+// warm-up: allocators fragment, and libraries fill caches.
 const unexplainedShare = 0.1
 
-// ruledShare is that of growth as along a ruler, which fragments and caches do not show.
+// ruledShare is the same for growth along a straight line, which fragments and caches do not show.
 const ruledShare = 0.01
 
-// overheadShare is how much beside what was recorded may be the headers and rounding of
-// just that.
+// overheadShare is how much memory may be the headers and rounding of recorded blocks, as a share of these.
 const overheadShare = 0.25
 
-// ruled is true for many points of which the middle half of the intervals add about the same
-// for their length. The others may jump: a recorder's own tables come and go, and so does
-// what a step has under way.
+// ruled reports whether, among many points, the middle half of the intervals have about the same rate, up to a factor
+// of two. The others may jump: a recorder's own tables and a step's temporary memory come and go.
 func ruled(x, y []float64) bool {
 	rates := make([]float64, 0, len(y))
 	for i := 1; i < len(y); i++ {
@@ -144,17 +140,17 @@ func ruled(x, y []float64) bool {
 	return len(y) > series.Climbing && rates[n/4] > 0 && rates[n-1-n/4] <= 2*rates[n/4]
 }
 
-// unexplained is the steady growth of the process's own memory without that of what
-// was recorded in the same memory; nil where there is none to tell of.
+// unexplained is the steady growth of the process's own memory beyond what was recorded in it; nil if there is none
+// to report.
 func (r *Result) unexplained() *Reserve {
 	at, rest := r.Series.Unrecorded()
 	if len(rest) > 0 && watchedAlone(r.Series.Devices[at]) {
-		return nil // what each process takes is a row, and is judged by process
+		return nil // the memory of each process is a row there, and is judged by process
 	}
 	return r.growsBesides(rest)
 }
 
-// growsBesides is unexplained, of what the process held beyond what was recorded at each mark.
+// growsBesides is unexplained for the process's memory beyond recorded blocks at each mark.
 func (r *Result) growsBesides(beyond []float64) *Reserve {
 	x, rest := r.floorsBeyond(beyond)
 	if rest == nil {
@@ -175,28 +171,28 @@ func (r *Result) growsBesides(beyond []float64) *Reserve {
 	return e
 }
 
-// risesFrom reports whether floors rise from a point on that was looked for among all of them.
+// risesFrom reports whether floors rise from a point on; the point was chosen among all.
 func risesFrom(at int, rest []float64) bool {
 	t := trend.HamedRao(rest[at:])
 	return t.Z > 0 && t.P*float64(len(rest)) <= judge.Significant
 }
 
-// steadily reports whether rising floors go on rising, by more than fragments and caches gather.
+// steadily reports whether rising floors continue to rise, by more than fragments and caches.
 func steadily(w Without, x, rest []float64) bool {
 	grown := rest[len(rest)-1] - rest[0]
-	// What one snapshot has more, such as a copy under way, is no jump that carries most of the growth.
+	// Additional memory at one snapshot, such as a copy in progress, is no jump with most of the growth.
 	if on, _ := w.KeepsRising(x, series.Lasting(rest)); !on {
 		return false
 	}
-	// What adds the same again and again is no walk, whatever jumps there are between. Neither is what never falls:
-	// on a busy machine a program's speed varies, and its growth with it.
+	// Equal growth again and again is no random walk, whatever jumps lie between. Neither is memory that never falls:
+	// on a busy machine a program's speed varies, and its growth too.
 	drifts := grown >= unexplainedShare*rest[0] && (2*trend.DriftAlong(x, rest) <= judge.Significant || trend.Climbs(x, rest, series.Climbing, series.LongestGap))
 	return drifts || grown >= ruledShare*rest[0] && ruled(x, rest)
 }
 
-// multiplies reports whether rising floors, which are not shown to be steady, have at least doubled, by no small part of the process,
-// and go on: a buffer that is replaced by larger ones rises in a few jumps. So does a cache that fills, but neither is known to have
-// stopped.
+// multiplies reports whether rising floors that are not shown to be steady have at least doubled, by a large part of
+// the process, and continue to rise. A buffer that larger ones replace rises in a few jumps. So does a cache that
+// fills; neither is known to have stopped.
 func (r *Result) multiplies(x, rest []float64) bool {
 	on, _ := r.options.Without.KeepsRising(x, rest)
 	process, _ := r.Series.Unrecorded()
@@ -204,13 +200,14 @@ func (r *Result) multiplies(x, rest []float64) bool {
 	return on && rest[0] > 0 && grown >= rest[0] && grown >= unexplainedShare*(held-grown)
 }
 
-// knownRates is how many floors the growth of the process must have for its rate to be known, and knownWithin how far below it the
-// rate's interval may reach.
+// knownRates is how many floors of the process's memory are needed to know its rate, and knownWithin how far below
+// the rate its interval may reach, as a share of the rate.
 const knownRates, knownWithin = 10, 0.5
 
-// judgeProcess makes a leak of steady growth of the process's own memory, as malloc counts it, that no stack explains, where nothing
-// else leaks, the rate is known well, and it is no small part of the process: libraries fill rings, as PyTorch's flight recorder of
-// collectives. Where the heap of the language was not recorded, it may be a cache of the program's that fills.
+// judgeProcess calls growth of the process's malloc memory that no stack explains a leak if it is steady, nothing
+// else leaks, its rate is well known, and it is a large part of the process. Libraries fill rings, such as PyTorch's
+// flight recorder of collectives. If the heap of the language was not recorded, it is not called a leak: a cache of
+// the program may be filling.
 func (r *Result) judgeProcess() {
 	e := r.Unexplained()
 	if slices.ContainsFunc(r.run.Info.Unseen, func(u snapshot.Unseen) bool { return u.Device == snapshot.PythonHeap }) {
@@ -235,10 +232,10 @@ func (r *Result) judgeProcess() {
 	e.Leaks = true
 }
 
-// OfProcess reports whether a finding is of the process itself, and not of a stack.
+// OfProcess reports whether a finding is the process itself, without a stack.
 func (f *Finding) OfProcess() bool { return f.Rows[0].Device.Kind == snapshot.Process }
 
-// explained is by how much the process's own memory has grown since warm-up as recorded stacks did.
+// explained is the growth of the process's own memory since warm-up that recorded stacks explain.
 func (r *Result) explained() snapshot.Bytes {
 	s := r.Series
 	at, _ := s.Unrecorded()
@@ -246,7 +243,7 @@ func (r *Result) explained() snapshot.Bytes {
 	return all[len(all)-1].Allocated - all[s.WarmUp()].Allocated - r.Besides()
 }
 
-// floorsBeyond are floors, from the least on, of what the process held beyond what was recorded at each mark; nil unless they
+// floorsBeyond returns floors, from the lowest one, of the process's memory beyond recorded blocks; nil unless they
 // rise beyond chance.
 func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 	s := r.Series
@@ -257,11 +254,11 @@ func (r *Result) floorsBeyond(beyond []float64) (x, rest []float64) {
 	return risingFloors(s.Axis.X[from:], beyond[from:])
 }
 
-// risingFloors are floors of y along x, from the least on; nil unless they rise beyond chance.
+// risingFloors returns floors of y along x, from the lowest one; nil unless they rise beyond chance.
 func risingFloors(x, y []float64) (at, rest []float64) {
 	at, rest = trend.Floors(x, y, series.Windows)
-	// What came before the least was given back: a recorder that looks at fewer steps from then on has
-	// no more of its own.
+	// What came before the lowest floor was freed: a recorder that watches fewer steps from there on has less memory
+	// of its own.
 	lowest := slices.Index(rest, slices.Min(rest))
 	if at, rest = at[lowest:], rest[lowest:]; len(rest) < series.Testable {
 		return nil, nil
@@ -272,7 +269,7 @@ func risingFloors(x, y []float64) (at, rest []float64) {
 	return at, rest
 }
 
-// ofProcess is growth of the process as floorsBeyond returns it.
+// ofProcess describes growth of the process that floorsBeyond returned.
 func (r *Result) ofProcess(x, rest []float64) *Reserve {
 	s := r.Series
 	at, _ := s.Unrecorded()
@@ -293,8 +290,8 @@ func (r *Result) ofProcess(x, rest []float64) *Reserve {
 	return e
 }
 
-// Besides is by how much the process's own memory has grown since warm-up beyond what was
-// recorded in it, steadily or not; 0 where that is not known.
+// Besides is the growth of the process's own memory since warm-up beyond what was recorded in it, steady or not; 0 if
+// unknown.
 func (r *Result) Besides() snapshot.Bytes {
 	_, rest := r.Series.Unrecorded()
 	if len(rest) == 0 {
@@ -312,7 +309,7 @@ func (r *Result) ProcessGrowth() *Reserve {
 	return &r.Reserves[i]
 }
 
-// Unexplained is ProcessGrowth unless a finding calls it a leak; nil for none.
+// Unexplained is ProcessGrowth, unless a finding reports it as a leak; nil for none.
 func (r *Result) Unexplained() *Reserve {
 	if e := r.ProcessGrowth(); e != nil && !e.Leaks {
 		return e
@@ -320,8 +317,8 @@ func (r *Result) Unexplained() *Reserve {
 	return nil
 }
 
-// Unaccounted is Unexplained and the steady growth of the command's other processes. A run without a
-// leak is not known to be without one where there is any.
+// Unaccounted is Unexplained and the steady growth of the command's other processes. If there is any, a run without a
+// found leak may still leak.
 func (r *Result) Unaccounted() (out []*Reserve) {
 	if e := r.Unexplained(); e != nil {
 		out = append(out, e)
@@ -334,9 +331,8 @@ func (r *Result) Unaccounted() (out []*Reserve) {
 	return out
 }
 
-// growsAlone is the growth of a meter over marks after warm-up; nil unless it rose
-// twice or more, since every program takes memory when it begins, and the growth of
-// what is live explains less than half of it.
+// growsAlone is the growth of a meter after warm-up. It is nil unless the meter rose at least twice, since every
+// program takes memory when it begins, and the growth of live memory explains at most half of it.
 func growsAlone(tail []snapshot.Meters, meter, live func(snapshot.Meters) snapshot.Bytes) *Reserve {
 	rises, last := 0, tail[len(tail)-1]
 	for i := 1; i < len(tail); i++ {
@@ -351,7 +347,7 @@ func growsAlone(tail []snapshot.Meters, meter, live func(snapshot.Meters) snapsh
 	return e
 }
 
-// reserve adds what the last snapshot shows of a device, and the cause.
+// reserve adds the device's state in the last snapshot, and the cause.
 func (r *Result) reserve(e Reserve, device snapshot.Device) Reserve {
 	e.Device = device
 	e.look(r.Last)
@@ -375,7 +371,7 @@ func (r *Result) explainReserve(e *Reserve) {
 	}
 }
 
-// privateGrowth is by how much a device's private pools grew after warm-up.
+// privateGrowth is the growth of a device's private pools after warm-up.
 func (r *Result) privateGrowth(device snapshot.Device) snapshot.Bytes {
 	from := r.First
 	if all := r.run.Snapshots; len(all) > 2 {
@@ -384,7 +380,7 @@ func (r *Result) privateGrowth(device snapshot.Device) snapshot.Bytes {
 	return inPrivate(r.Last, device) - inPrivate(from, device)
 }
 
-// inPrivate is what segments of private pools take of a device.
+// inPrivate is the size of a device's segments in private pools.
 func inPrivate(s *snapshot.Snapshot, device snapshot.Device) snapshot.Bytes {
 	var total snapshot.Bytes
 	for i := range s.Segments {
@@ -396,7 +392,7 @@ func inPrivate(s *snapshot.Snapshot, device snapshot.Device) snapshot.Bytes {
 	return total
 }
 
-// look measures what is reserved and not in use.
+// look measures memory that is reserved and not in use.
 func (e *Reserve) look(s *snapshot.Snapshot) {
 	for i := range s.Segments {
 		seg := &s.Segments[i]
@@ -426,7 +422,7 @@ func (e *Reserve) look(s *snapshot.Snapshot) {
 	}
 }
 
-// String says it in one sentence.
+// String describes it in a sentence or two.
 func (e *Reserve) String() string {
 	name := "cache growth"
 	if e.Cause != nil {
@@ -483,7 +479,7 @@ func (e *Reserve) Line() *snapshot.Frame {
 	return nil
 }
 
-// Fix is what to do about it; "" without a cause.
+// Fix is the remedy; "" without a cause.
 func (e *Reserve) Fix() string {
 	if e.Cause == nil {
 		return ""
@@ -494,7 +490,7 @@ func (e *Reserve) Fix() string {
 	return cmp.Or(e.Cause.Unplaced, e.Cause.Fix)
 }
 
-// Between is where Growth was measured: "from step 40 to step 267".
+// Between names where Growth was measured: "from step 40 to step 267".
 func (e *Reserve) Between() string {
 	return "from " + e.Rate.Unit.Moment(e.From) + " to " + e.Rate.Unit.Moment(e.To)
 }
