@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 )
 
-// Passes are what is done with verdicts. Each has a name, so that it can be left out to measure what it wins.
+// Passes over the verdicts. Each has a name, so that a measurement can leave it out and show what it gains.
 const (
 	discoveryClue = "clue-discovery-rate"
 
@@ -49,8 +49,8 @@ const (
 	drainedCause  = "cause-drained"
 )
 
-// Parts are all parts of the judge that Options.Without can leave out: rules in the order in which
-// they are asked, then what they go by, what is done with their verdicts, and clues of the cause.
+// Parts lists all parts of the judge that Options.Without can leave out: the rules, in the order in which they are
+// asked; the facts that they use; the passes over their verdicts; and the clues of the cause.
 func Parts() []Part {
 	return slices.Concat(judge.Parts(), series.Parts(), []Part{
 		{Name: discoveryClue, About: "false discovery rate over all sites"},
@@ -91,14 +91,14 @@ func Parts() []Part {
 	})
 }
 
-// step does a part of the judging, unless it is left out.
+// step runs a part of the judge, unless it is left out.
 func (r *Result) step(part string, do func()) {
 	if !r.options.Without.Has(part) {
 		do()
 	}
 }
 
-// hide takes clues of the cause away.
+// hide removes the clues of the cause that are left out.
 func hide(w Without, e *cause.Evidence) {
 	if len(w) == 0 {
 		return

@@ -11,36 +11,34 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Comparison holds a finding's growth against that of the same stacks in a run
-// that is known to be good.
+// Comparison compares a finding's growth with that of the same stacks in a run that is known to be good.
 type Comparison struct {
-	Match Match // at which the stacks were found there; "" where they were not
+	Match Match // the level at which the stacks were found there; "" if they were not
 	Good  Rate  // there
-	// Excess is by how much a step grows by more here, with an interval.
+	// Excess is how much faster the growth is here, with an interval.
 	Excess trend.Slope
 
-	among int // rows here that are compared together with the finding's
+	among int // rows here that are compared together with those of the finding
 }
 
-// baseline is the good run, ready to be asked.
+// baseline is the good run, prepared for comparisons.
 type baseline struct {
 	result *Result // of the good run
 	keys   [2]keyer
-	rows   [len(levels)]map[placeKey][2][]*Row // here, and there
-	// anywhere are the kinds of which each run uses one device, whichever that is.
+	rows   [len(levels)]map[placeKey][2][]*Row // rows of this run and of the good run
+	// anywhere has the kinds of which each run uses exactly one device, whatever its index.
 	anywhere map[snapshot.DeviceKind]bool
 }
 
-// placeKey names what is taken for one site in both runs, at some level. What a level
-// cannot tell apart by stacks the size of a block may: two lines of one function, which an
-// edit has moved.
+// placeKey identifies what counts as one site in both runs, at some level. Where stacks are equal at a level, block
+// sizes may differ: those of two lines of one function that an edit has moved.
 type placeKey struct {
 	device series.DeviceID
 	key    snapshot.Hash
-	size   float64 // bytes a block; 0 for whatever size
+	size   float64 // bytes a block; 0 for any size
 }
 
-// blockSize is the mean of what is there, or was.
+// blockSize is the mean size of the row's live blocks, or else of its earlier ones.
 func blockSize(row *Row) float64 {
 	t := row.After
 	if t.Blocks == 0 {
@@ -49,8 +47,7 @@ func blockSize(row *Row) float64 {
 	return float64(t.Bytes) / float64(max(1, t.Blocks))
 }
 
-// newBaseline is an error where the good run tells nothing of this one, which speaks of
-// it.
+// newBaseline returns an error about the good run if it cannot be compared with this one.
 func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 	if len(good.Snapshots) < 2 {
 		return nil, errors.New("a run of fewer than two snapshots has no growth to compare with")
@@ -99,7 +96,7 @@ func (r *Result) newBaseline(good *snapshot.Run) (*baseline, error) {
 	return b, nil
 }
 
-// devicesOf are the indices of the devices that rows are of, by kind.
+// devicesOf returns the indices of the rows' devices, by kind.
 func devicesOf(rows []Row) map[snapshot.DeviceKind]map[int]bool {
 	out := make(map[snapshot.DeviceKind]map[int]bool)
 	for i := range rows {
@@ -120,9 +117,9 @@ func (b *baseline) deviceOf(row *Row) series.DeviceID {
 	return d
 }
 
-// compare holds rows against the good run, at the strongest level that has all of
-// them there. What a level cannot tell apart is compared together. Where lines have moved,
-// another may stand where one stood: growth that the functions do not confirm is none.
+// compare compares rows with the good run, at the strongest level at which it has all of them. Rows that are equal at
+// that level are compared together. If lines have moved, a different line may stand at the same place, so excess
+// growth counts only if the level of functions confirms it.
 func (r *Result) compare(b *baseline, rows []*Row) *Comparison {
 	c := r.compareFrom(b, rows, Exact)
 	if c.Excess.Low > 0 && (c.Match == Exact || c.Match == Lines) {
@@ -147,8 +144,8 @@ func (r *Result) compareFrom(b *baseline, rows []*Row, strongest Match) *Compari
 	return &Comparison{Good: Rate{Unit: rate.Unit}, Excess: rate.Bytes}
 }
 
-// same are what a level takes for the rows, here and in the good run; nil where it does not
-// have all of them there.
+// same returns the rows that equal the given ones at a level, here and in the good run; nil if the good run lacks
+// some.
 func (b *baseline) same(rows []*Row, at int, sized bool) (here, there []*Row) {
 	seen := make(map[placeKey]bool)
 	for _, row := range rows {
@@ -169,7 +166,7 @@ func (b *baseline) same(rows []*Row, at int, sized bool) (here, there []*Row) {
 	return here, there
 }
 
-// holdAgainst judges by the good run: what grows there as fast is wanted.
+// holdAgainst judges by the good run: growth that is as fast there is intended.
 func (r *Result) holdAgainst(b *baseline, grown []cluster) {
 	for i := range grown {
 		j := &grown[i].j
@@ -201,7 +198,7 @@ func signed(bytes float64) string {
 	return "+" + snapshot.FormatBytes(bytes)
 }
 
-// difference is a - b; its interval has half the width of both squared and added.
+// difference is a - b. The half widths of its interval are the roots of the summed squares of both.
 func difference(a, b trend.Slope) trend.Slope {
 	d := a.Value - b.Value
 	return trend.Slope{

@@ -7,12 +7,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// leastMade is how many objects a line has made at least for each item of a container whose items it makes, or bytes for each of a buffer.
+// leastMade is how many objects a line must allocate per item of the container whose items it allocates, or bytes per
+// byte of a buffer, at least.
 const leastMade = 0.8
 
-// nameAlongside names the holder of leaks on Python's heap that nobody was found to hold, and makes one leak of them: a container that
-// becomes longer in proportion to each. Many lines make a thread that never ends, and only Python's own modules, where a walk comes last,
-// lead to it.
+// nameAlongside finds the holder of leaks on Python's heap without one, and joins them into one leak: a container
+// that grows in proportion to each. An endless thread allocates with many lines, and only Python's own modules lead
+// to it, which a search reaches last.
 func (r *Result) nameAlongside(rows []Row) {
 	for i := range rows {
 		row := &rows[i]
@@ -43,8 +44,9 @@ func (r *Result) nameAlongside(rows []Row) {
 	}
 }
 
-// takeIn adds to a leak the lines of Python's heap that make the items of its container. If no line was seen to add these items, the leak
-// is placed at the line that grew most. With within, the leak's growth is the process's, which contains that of the lines.
+// takeIn adds to a leak the lines of Python's heap that allocate the items of its container. If no line was seen to
+// add items, the leak is placed at the line that grew most. With within, the leak's growth is the process's, which
+// includes that of the lines.
 func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, within bool) {
 	joined := make(map[*Row]bool)
 	var most *Finding
@@ -75,9 +77,9 @@ func (r *Result) takeIn(lead *Finding, h *snapshot.Holder, site *SiteSeries, wit
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return joined[f.Rows[0]] })
 }
 
-// makes reports whether the lines of a finding on Python's heap may make the items of a container. No holder of theirs was found, the
-// container becomes longer in proportion, and no other line was seen to add to it. They make at least about an object for each item;
-// a buffer becomes longer by about the bytes that they make.
+// makes reports whether the lines of a finding on Python's heap may allocate the items of a container: they have no
+// known holder, the container grows in proportion, and no other line was seen to extend it. They allocate at least
+// about one object per item. A buffer grows by about the bytes that they allocate.
 func (r *Result) makes(f *Finding, h *snapshot.Holder, site *SiteSeries) bool {
 	if f.Against != nil || !onLanguageHeap(f.Rows) || !f.Unheld() || !r.inProportion(site, r.bytesOf(f)) {
 		return false

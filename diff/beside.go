@@ -6,9 +6,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// holdBeside names a holder for leaking objects if the recorder found none: a list, dictionary or set that holds other objects
-// of the same call and grows in proportion. One call to a library allocates many objects, and a walk reaches only some: of
-// matplotlib's lines the caches of the newest, and a few lines in their axes.
+// holdBeside finds a holder for leaking objects without one: a list, dictionary or set that holds other objects of
+// the same call and grows in proportion. One call to a library allocates many objects, and a search reaches only
+// some: of matplotlib's lines it reaches the caches of the newest, and a few lines in their axes.
 func (r *Result) holdBeside() {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -22,7 +22,7 @@ func (r *Result) holdBeside() {
 			if h == nil || h.Items == 0 || h.Bound > 0 || !slices.Contains([]string{"list", "dict", "set", "deque"}, h.Kind) || row.On() != f.Rows[0].On() {
 				continue
 			}
-			if f.Unheld() || len(h.Path) < len(f.Holder.Path) { // the nearest to a name of the program's
+			if f.Unheld() || len(h.Path) < len(f.Holder.Path) { // the shortest path is nearest to a name in the program
 				if comesThrough(row, f.Rows[0].Frames[f.Headline:]) && r.longerWith(h, held) {
 					f.Holder = h
 				}
@@ -31,7 +31,7 @@ func (r *Result) holdBeside() {
 	}
 }
 
-// heldBytes are the bytes of rows at each mark.
+// heldBytes is the total of rows at each mark.
 func (r *Result) heldBytes(rows []*Row) []float64 {
 	out := make([]float64, len(r.Series.Marks))
 	for _, row := range rows {
@@ -44,7 +44,7 @@ func (r *Result) heldBytes(rows []*Row) []float64 {
 	return out
 }
 
-// comesThrough reports whether a row's stack has these outermost frames, as far as the recorder kept them.
+// comesThrough reports whether a row's stack has these outermost frames, as far as the recorder stored them.
 func comesThrough(row *Row, calls []snapshot.Frame) bool {
 	n := commonSuffix(row.Frames, calls)
 	return n > 0 && n == min(len(calls), len(row.Frames))

@@ -7,12 +7,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// few is how many times as large a leak is as what comes beside it in the same call and is known from too few windows to be in proportion.
+// few is how many times as large as a small finding in the same call a leak must be to include it without proof that
+// they grow in proportion, which few windows cannot show.
 const few = 10
 
-// joinCalls joins a leak of objects whose holder is known with those without a holder, if one call of the program's function makes
-// both and they grow in proportion: a walk reaches only some parts of a library's object. What takes many times as much stays
-// apart: something else may hold it.
+// joinCalls joins a leak of objects with a known holder and those without a holder if one call of the program's
+// function allocates both and they grow in proportion: a search reaches only some parts of a library's object. A
+// finding that is many times as large stays separate: something else may hold it.
 func (r *Result) joinCalls(tree *callTree) {
 	joined := make(map[int]bool)
 	for i := range r.Findings {
@@ -45,12 +46,13 @@ func (r *Result) joinCalls(tree *callTree) {
 	r.Findings = kept
 }
 
-// ofObjects reports whether a finding is a leak on a language's heap that a line of the program's makes.
+// ofObjects reports whether a finding is a leak on a language's heap with a line of the program.
 func (r *Result) ofObjects(f *Finding) bool {
 	return f.Verdict == Leak && f.Against == nil && f.Headline >= 0 && onLanguageHeap(f.Rows)
 }
 
-// inOneCall reports whether a call of a function of the program's that makes some rows makes a finding, too, by another of its lines or the same.
+// inOneCall reports whether one call of a function of the program allocates both some of the rows and the finding, at
+// the same or different lines.
 func inOneCall(rows []*Row, f *Finding) bool {
 	mine := f.Rows[0].Frames[f.Headline:]
 	return slices.ContainsFunc(rows, func(row *Row) bool {
@@ -59,7 +61,8 @@ func inOneCall(rows []*Row, f *Finding) bool {
 	})
 }
 
-// ofOneCall reports whether two lines are of one function that was called from the same line, as far as the recorder kept the callers.
+// ofOneCall reports whether two lines are in one function, called from the same line, as far as the recorder stored
+// the callers.
 func ofOneCall(a, b []snapshot.Frame) bool {
 	n := min(len(a), len(b))
 	return a[0].Function == b[0].Function && a[0].File == b[0].File && slices.Equal(a[1:n], b[1:n])

@@ -6,11 +6,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// callTree holds the stacks of what leaks, outermost call first, and knows through
-// which of their calls healthy memory comes as well.
+// callTree has the stacks of rows that leak, outermost call first, and for each call the healthy rows that come
+// through it.
 type callTree struct {
 	roots map[series.DeviceID]*callNode
-	// byOrigin finds the healthy rows with an innermost frame of the user's.
+	// byOrigin: the healthy rows by the user's innermost frame.
 	byOrigin map[snapshot.Frame][]*Row
 }
 
@@ -19,15 +19,14 @@ type callNode struct {
 	healthy  []*Row // rows that come through here and do not leak
 }
 
-// call is one call in its context; of what the graph holds, all calls of a
-// function are one, whose frame has line 0.
+// call is one call in its context. For blocks of the autograd graph, all calls of a function are one, and its frame
+// has line 0.
 type call struct {
 	under *callNode
 	frame snapshot.Frame
 }
 
-// newCallTree is of leaking rows and of healthy ones. Rows without frames have no
-// calls.
+// newCallTree returns the tree of leaking and healthy rows. Rows without frames have no calls.
 func newCallTree(leaking, healthy []*Row) *callTree {
 	t := &callTree{roots: make(map[series.DeviceID]*callNode), byOrigin: make(map[snapshot.Frame][]*Row)}
 	for _, row := range leaking {
@@ -62,7 +61,7 @@ func newCallTree(leaking, healthy []*Row) *callTree {
 	return t
 }
 
-// outside is the node of the tree outside the leaking row's frame i.
+// outside is the node just outside of the leaking row's frame i.
 func (t *callTree) outside(row *Row, i int) *callNode {
 	n := t.roots[row.On()]
 	for at := len(row.Frames) - 1; at > i; at-- {
@@ -71,9 +70,9 @@ func (t *callTree) outside(row *Row, i int) *callNode {
 	return n
 }
 
-// ownFrame is the index of the leaking row's outermost call of the user's through
-// which nothing healthy comes; -1 where there is none. The main function of a native
-// program is no such call: all comes through it, and what little lives on may leak.
+// ownFrame is the index of the leaking row's outermost call of the user's through which no healthy row comes; -1 for
+// none. The main function of a native program does not count: everything comes through it, and its few live rows may
+// all leak.
 func (t *callTree) ownFrame(row *Row) int {
 	n := t.roots[row.On()]
 	own := frame.Own(row.Frames)

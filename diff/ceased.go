@@ -9,9 +9,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ceased says that a program went on for long after the last snapshot of a step, as a clause; "" where it did not, or no time
-// tells. It may have served, generated, or replayed a CUDA graph since. Snapshots by the clock that show what it did then are judged
-// by themselves.
+// ceased says, as a clause, that a program ran on for long after the last snapshot of a step; "" if it did not, or
+// times are unknown. It may have served, generated, or replayed a CUDA graph since. If snapshots by the clock cover
+// that time, they are judged separately.
 func ceased(run *snapshot.Run) string {
 	if slices.ContainsFunc(run.Children, func(c *snapshot.Run) bool { return c.AfterStep > 0 && len(c.Snapshots) >= series.Testable }) {
 		return ""
@@ -32,8 +32,8 @@ func ceased(run *snapshot.Run) string {
 	return fmt.Sprintf("%s came in the last %s of %s, after step %d", what, roughly(rest), roughly(whole), last.Step)
 }
 
-// existed is from when to when the process of the last snapshot was there in a run that has ended, or else the command:
-// other processes may have run before and after it. How long the command ran says nothing of a child.
+// existed returns when the process of the last snapshot, or else the command, began and ended, for a run that has
+// ended. Other processes may have run before and after it. The command's times say nothing about a child.
 func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
 	info, last := &run.Info, run.Snapshots[len(run.Snapshots)-1]
 	if info.Finished == nil || info.Started.IsZero() {
@@ -54,8 +54,8 @@ func existed(run *snapshot.Run) (began, ended time.Time, known bool) {
 	return info.Started, *info.Finished, run.Role == ""
 }
 
-// afterSteps says, as a clause, why a run whose process went on after its last step may leak there though nothing was found; ""
-// where nothing speaks for that.
+// afterSteps says, as a clause, why a process that continued after its last step may leak there although no leak was
+// found; "" for no reason.
 func (r *Result) afterSteps() string {
 	if r.after == nil || r.after.Leaks() > 0 {
 		return ""

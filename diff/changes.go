@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Change is what a call site holds in two snapshots that may be of different runs.
+// Change is what a call site holds in two snapshots, which may be of different runs.
 type Change struct {
 	Device        snapshot.Device
 	Frames        []snapshot.Frame // innermost first; of the second snapshot, unless only the first has the site
@@ -16,12 +16,12 @@ type Change struct {
 	Before, After Tally
 }
 
-// Growth is how many bytes more the second snapshot holds.
+// Growth is how many more bytes the second snapshot holds.
 func (c *Change) Growth() snapshot.Bytes { return c.After.Bytes - c.Before.Bytes }
 
-// Changes compares what two snapshots hold, whether they are of one run or not. A site is the same if its scripts' lines call each
-// other in both; of the rest, if the functions of the same files do, since lines move as a program is edited. The largest growth
-// comes first.
+// Changes compares what two snapshots hold, whether they are of one run or not, largest growth first. Two sites are
+// the same if their scripts' lines match; of the rest, if the functions and files match, since lines move as a
+// program is edited.
 func Changes(a, b *snapshot.Snapshot) []Change {
 	before, after := sitesOf(a), sitesOf(b)
 	joinBy(before, after, Lines)
@@ -51,7 +51,7 @@ func Changes(a, b *snapshot.Snapshot) []Change {
 	return out
 }
 
-// joinBy has the sites that no stronger level has joined be named by a level at which both snapshots have them.
+// joinBy gives the sites that no stronger level has joined the names of a level, if both snapshots have them.
 func joinBy(before, after []keyedSite, level Match) {
 	const first, second = 1, 2
 	in := make(map[changeKey]int)
@@ -71,14 +71,15 @@ func joinBy(before, after []keyedSite, level Match) {
 	}
 }
 
-// changeKey names a site in both snapshots, at a level.
+// changeKey identifies a site in both snapshots, at a level.
 type changeKey struct {
 	device series.DeviceID
 	level  Match
 	stack  snapshot.Hash
 }
 
-// keyedSite is a site of one snapshot, with its names by level, and the level that joins it with the other's: Exact for none.
+// keyedSite is a site of one snapshot, its names by level, and the level that joins it with a site of the other
+// snapshot: Exact for none.
 type keyedSite struct {
 	row   *Row
 	names map[Match]changeKey

@@ -9,19 +9,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Child is a process that was recorded beside the one that a result is of, and leaks. It stands for
-// those of its kind that do.
+// Child is another recorded process that leaks. It represents all leaking processes of its kind.
 type Child struct {
 	Role string // "loader worker 3"
 	PID  int
-	// Machine is the one that it ran on, of a run of several; "" of others.
+	// Machine is where it ran, in a run on several machines; else "".
 	Machine string
-	// Alike counts the processes of that kind that leak, and Of those that were recorded.
+	// Alike counts the processes of that kind that leak, and Of all that were recorded.
 	Alike, Of int
 	Result    *Result // its findings name it
 }
 
-// Leaked is what grows in a child's leaks in a second, and in all.
+// Leaked is the growth of a child's leaks, per second and in all.
 func (c *Child) Leaked() (rate float64, all snapshot.Bytes) {
 	pace := c.Result.stepsASecond()
 	for i := range c.Result.Findings {
@@ -33,8 +32,8 @@ func (c *Child) Leaked() (rate float64, all snapshot.Bytes) {
 	return rate, all
 }
 
-// standsBefore reports whether a child shows its kind's leak better than another: it leaks more, or half as much and only of
-// its leak a holder is known.
+// standsBefore reports whether a child represents its kind better than another: it leaks more. If only one of the two
+// leaks has a known holder, half as much is enough for that one.
 func (c *Child) standsBefore(other *Child) bool {
 	_, mine := c.Leaked()
 	_, its := other.Leaked()
@@ -47,15 +46,15 @@ func (c *Child) standsBefore(other *Child) bool {
 	return mine > its
 }
 
-// held reports whether a holder is known of the child's largest leak.
+// held reports whether the child's first leak has a known holder.
 func (c *Child) held() bool {
 	i := slices.IndexFunc(c.Result.Findings, func(f Finding) bool { return f.Verdict == Leak })
 	return i >= 0 && !c.Result.Findings[i].Unheld()
 }
 
-// judgeChildren judges the processes that were recorded beside this one, as this one is judged. Of each
-// kind it returns the one that stands for them; what may leak counts by the growth of the process alone. What this one did after its
-// last step is among them, and apart.
+// judgeChildren judges the other recorded processes with the same options. It returns the one of each kind that
+// represents it, and in open the kinds of which one may leak or could not be judged. The part of this process after
+// its last step is among the children, and is also returned as after.
 func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string]bool, after *Result) {
 	kinds := make(map[string]*Child)
 	of := make(map[string]int)
@@ -76,7 +75,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 		}
 		if err != nil || r.Leaks() == 0 {
 			open[kind] = open[kind] || err != nil || r.Count(Inconclusive) > 0
-			continue // too short, or it cannot be held against the other run
+			continue // too short, or not comparable with the other run
 		}
 		r.withoutGrains()
 		c := &Child{Role: child.Role, PID: child.PID, Machine: run.Machine, Alike: 1, Result: r}
@@ -106,11 +105,11 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 	return out, open, after
 }
 
-// grain is less than what a leak's own growth may make in libraries, of its rate: a loader worker that kept 781 KiB a batch
-// gained 62 B a batch where multiprocessing sends what it returns.
+// grain is the least share of the largest leak's rate for other leaks without a line of the program: a loader worker
+// that retained 781 KiB a batch gained 62 B a batch where multiprocessing sends its results.
 const grain = 1e-3
 
-// withoutGrains leaves out the leaks that are a grain of the largest and have no line of the program's.
+// withoutGrains removes leaks below that share that have no line of the program.
 func (r *Result) withoutGrains() {
 	most := 0.
 	for i := range r.Findings {
@@ -126,8 +125,8 @@ func (r *Result) withoutGrains() {
 // loaderWorker is the kind of PyTorch's loader workers, whose steps are batches.
 const loaderWorker = "loader worker"
 
-// KindOf is the role without the number of one of several that do the same: "loader worker", and "fork of train.py" of
-// "fork 2 of train.py". The number of a version stays. After how many steps it took none is no number of a process.
+// KindOf is the role without the number of one of several processes: "loader worker", and "fork of train.py" for
+// "fork 2 of train.py". A version number stays. The step after which a process has taken none is removed, too.
 func KindOf(role string) string {
 	const digits = "0123456789"
 	kind := role
@@ -146,8 +145,8 @@ func KindOf(role string) string {
 	return cmp.Or(kind, role)
 }
 
-// among is the role of the process that was judged, if it is one of several alike and another one started them: one of three
-// trainers without ranks, or a fork. "" for the command's own process, which needs no name.
+// among is the role of the judged process if another process started it and it is one of several: one of three
+// trainers without ranks, or a fork. It is "" for the command's own process, which needs no name.
 func (r *Result) among() string {
 	tree, role := r.run.Tree, r.Last.Role
 	if tree == nil || len(tree.Processes) == 0 {
@@ -163,14 +162,14 @@ func (r *Result) among() string {
 	if at >= 0 && strings.HasPrefix(tree.Processes[at].Role, "fork ") {
 		return tree.Processes[at].Role
 	}
-	if strings.Contains(role, " of rank ") || KindOf(role) == role { // its rank names it, counted from 0
+	if strings.Contains(role, " of rank ") || KindOf(role) == role { // its rank identifies it, counted from 0
 		return ""
 	}
 	return role
 }
 
-// grower is the role of the processes that gained half of what all did, or more, where snapshots are of the programs of all together;
-// "" if that is the command's own process, or none did.
+// grower is the role of the processes with more than half of all growth, if snapshots cover the programs of all
+// processes together; "" if that is the command's own process, or no role has so much.
 func (r *Result) grower() string {
 	tree := r.run.Tree
 	gained, of := make(map[string]snapshot.Bytes), make(map[string][]*snapshot.TreeProcess)
@@ -196,7 +195,7 @@ func (r *Result) grower() string {
 	return ""
 }
 
-// accounts reports whether a child's leaks, or those of all like it, are most of how processes grow.
+// accounts reports whether the leaks of a child, or of all children like it, are most of a growth of processes.
 func accounts(children []*Child, e *Reserve) bool {
 	return e.Processes != nil && slices.ContainsFunc(children, func(c *Child) bool {
 		rate, _ := c.Leaked()

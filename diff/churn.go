@@ -8,9 +8,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// churned takes back that a site leaks of which no births are known, where most of the
-// blocks that it held half-way are gone: what stays is not what was there, as in a window
-// of recent steps that a plan widens.
+// churned withdraws the leak of a site without known births if most of the blocks that it held half-way have been
+// freed: other blocks replaced them, as in a window of recent steps that a schedule widens.
 func (r *Result) churned(row *Row, j *judge.Judgement) {
 	all := r.run.Snapshots
 	if j.Verdict != Leak || j.Shape == BytesOnly || j.Shape == Doubling || len(row.Births.Steps)+len(row.Births.Times) > 0 || len(all) < 3 {
@@ -25,7 +24,7 @@ func (r *Result) churned(row *Row, j *judge.Judgement) {
 		for _, s := range []*snapshot.Snapshot{half, r.Last} {
 			for _, site := range s.Sites() {
 				if slices.ContainsFunc(site.Rows, func(row int32) bool { return s.Blocks.CountOf(int(row)) > 1 }) {
-					delete(r.half, series.KeyOf(s, site.SiteKey)) // sums of blocks, which have no address
+					delete(r.half, series.KeyOf(s, site.SiteKey)) // these rows are sums of blocks, without addresses
 				}
 			}
 		}

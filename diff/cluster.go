@@ -8,47 +8,41 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// cluster is one leak: rows that grow in step along a common path, the largest
-// growth first.
+// cluster is one leak: rows that grow in step and share a call, largest growth first.
 type cluster struct {
 	rows    []*Row
 	j       judge.Judgement
 	against *Comparison
-	toBound float64         // blocks that a declared bound leaves; 0 for none
-	bound   *snapshot.Bound // declared, and not reached; nil for none
+	toBound float64         // blocks left until a declared bound; 0 for none
+	bound   *snapshot.Bound // a declared bound that is not reached; nil for none
 	settled bool            // above its declared bound, and it no longer grows
 	graph   bool            // rows are of one autograd graph, and the first is its end
-	alone   bool            // one site that was judged by itself, and neither leaks nor may
+	alone   bool            // one site that was judged alone, and is no leak or possible leak
 }
 
-// group is a cluster in the making, of what leaks below one call; call is zero where
-// no call of the user's is its own.
+// group is an unfinished cluster below one call; call is zero if no call of the user's leads only to leaking rows.
 type group struct {
 	call call
 	lead *member
 	cluster
 }
 
-// member is a row that was judged, before it is known what it belongs to.
+// member is a row that was judged, before it is assigned to a cluster.
 type member struct {
 	row *Row
 	h   *series.History
 	j   judge.Judgement
 }
 
-// clusters groups members of equal verdict that are one leak: what one retained
-// graph, or one object of several parts, keeps alive. They are one if
+// clusters groups members of equal verdict that are one leak: what one retained graph, or one object with several
+// parts, keeps alive. They are one if
 //
-//   - they grow in step: born in the same steps, or, where births are not known,
-//     along the same curve; and
-//   - they share a call of the user's through which nothing comes that is healthy.
-//     A call that healthy memory comes through as well, such as the training step
-//     itself, is no sign that two leaks are one; and
+//   - they grow in step: born in the same steps or, if births are unknown, along the same curve; and
+//   - they share a call of the user's through which no healthy memory comes. A call with healthy memory, such as the training step itself, does not show that two leaks are one; and
 //   - no recorder found them in different lists.
 //
-// What the autograd graph holds is computed by several lines of the function that
-// kept it, so that there the function is enough. Members come in the order of
-// their growth, and so do clusters and their rows.
+// Several lines of one function compute what an autograd graph holds, so for graphs the function is enough. Members
+// are in the order of their growth, and so are clusters and their rows.
 func (r *Result) clusters(members []member, tree *callTree) []cluster {
 	var groups []group
 	byCall := make(map[call][]int)
@@ -89,7 +83,7 @@ func inStep(a, b *member) bool {
 		return false
 	}
 	n := len(a.h.X)
-	if onLanguageHeap([]*Row{a.row, b.row}) { // a line is known from the window on that saw it first
+	if onLanguageHeap([]*Row{a.row, b.row}) { // a line is known only from the window that first saw it
 		n = min(n, len(b.h.X))
 	}
 	p, q := a.h.Curve(n), b.h.Curve(n)
@@ -104,7 +98,7 @@ func inStep(a, b *member) bool {
 	return true
 }
 
-// overlap is what two ascending lists have in common, as a share of both together.
+// overlap is the number of common values of two ascending lists, as a share of their union.
 func overlap(a, b []int64) float64 {
 	common := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -122,14 +116,14 @@ func overlap(a, b []int64) float64 {
 	return float64(common) / float64(len(a)+len(b)-common)
 }
 
-// heldApart is true for rows that a recorder found in different lists or maps. What it found in a field of the newest object
-// only may lie anywhere.
+// heldApart reports whether a recorder found two rows in different lists or maps. What it found only in a field of
+// the newest object may be anywhere.
 func (r *Result) heldApart(a, b *Row) bool {
 	x, y := r.keeper(a), r.keeper(b)
 	return x != nil && y != nil && container(x) != container(y) && r.mayHold(x, a) && r.mayHold(y, b)
 }
 
-// rateOf is the slope of rows together.
+// rateOf is the slope of the sum of rows.
 func (r *Result) rateOf(rows []*Row) Rate {
 	var sum SiteSeries
 	var growth Tally

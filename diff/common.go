@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// pages counts, by process and moment, memory that processes have in common.
+// pages counts memory that processes share, by process and moment.
 type pages map[pagesOf]float64
 
 type pagesOf struct {
@@ -14,8 +14,8 @@ type pagesOf struct {
 	time time.Time
 }
 
-// PrivateBytes is what each process of a tree has at each look at it: its pages of no file, and what of it is swapped. A page
-// that several have after a fork counts for the one that forked, if the kernel said so.
+// PrivateBytes returns the private memory of each process of a tree at each look: its anonymous and swapped pages. A
+// page that a fork shares counts for the process that forked, if the kernel reported it.
 func PrivateBytes(tree *snapshot.Tree) [][]snapshot.Bytes {
 	private := commonPages(tree)
 	for i := range tree.Processes {
@@ -27,10 +27,11 @@ func PrivateBytes(tree *snapshot.Tree) [][]snapshot.Bytes {
 	return private
 }
 
-// commonPages is, at each look at each process of a tree, what the process that forked it has, too. That one has it
-// alone then: each page counts once, and a parent does not shrink as it forks. It is known from the looks at which the
-// kernel added up pages, and taken to stay between them. A process that ended before the first has as much as others of
-// its role, else all that it began with. It is 0 throughout if the kernel never said.
+// commonPages returns, at each look at each process of a tree, the memory that it shares with the process that forked
+// it. That memory counts for the parent alone: each page counts once, and a parent does not shrink when it forks. It
+// is known from the looks at which the kernel added up pages, and assumed constant between them. A process that ended
+// before the first such look gets the value of others of its role, or else all that it began with. It is 0 throughout
+// if the kernel never reported it.
 func commonPages(tree *snapshot.Tree) [][]snapshot.Bytes {
 	ofOthers := make(pages)
 	for i := range tree.Processes {
@@ -41,12 +42,12 @@ func commonPages(tree *snapshot.Tree) [][]snapshot.Bytes {
 			}
 		}
 	}
-	// A page adds as much to what is of others in each process that has it.
+	// A page adds equally to OfOthers of each process that has it.
 	above := func(i int, at *snapshot.ProcessPoint) float64 {
 		parent, ok := ofOthers[pagesOf{tree.Processes[i].Parent, at.Time}]
 		switch {
 		case i == 0:
-			return 0 // its parent is not of the tree
+			return 0 // its parent is outside the tree
 		case !ok:
 			return float64(at.OfOthers)
 		}

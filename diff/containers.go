@@ -5,11 +5,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// containerIndex is what containers hold, for a run with thousands of them.
+// containerIndex indexes containers and their rows, for runs with thousands of them.
 type containerIndex struct {
 	rows    map[onContainer][]*Row
 	bounded map[string]*snapshot.Holder // of the last snapshot, by path
-	seen    map[string][]seenHolder     // in order, by path
+	seen    map[string][]seenHolder     // by path, in the order of snapshots
 }
 
 type onContainer struct {
@@ -22,7 +22,7 @@ type seenHolder struct {
 	in     *snapshot.Snapshot
 }
 
-// indexed is made when it is first asked for.
+// indexed returns the index, which the first call builds.
 func (r *Result) indexed() *containerIndex {
 	if r.indices != nil {
 		return r.indices
@@ -49,7 +49,8 @@ func (r *Result) indexed() *containerIndex {
 	return i
 }
 
-// container is what keeps the row. If that is an item of a container with a bound, as a tuple in a deque, it is the container.
+// container is what holds the row. If that is an item of a container with a bound, such as a tuple in a deque, it is
+// the container.
 func (r *Result) container(row *Row) *snapshot.Holder {
 	h := r.keeper(row)
 	if h == nil || h.Bound > 0 {

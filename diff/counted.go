@@ -6,19 +6,18 @@ import (
 	"github.com/memdiag/memdiag/diff/cause"
 )
 
-// fits is how far from its events a site's blocks may be, in blocks of one event, at all but exceptions of the marks; and
-// closer is which part of the squared distance from growth by the step they may have.
+// fits is how far a site's blocks may be from the events, in blocks per event, at all marks but a share exceptions.
+// closer is the largest squared distance from the events, as a share of that from even growth by steps.
 const (
 	fits   = 0.3
 	closer = 0.25
 )
 
-// counted is what a site's growth follows by the events that snapshots count: its blocks go with the number of epochs,
-// evaluations or checkpoints until then, and not with the steps. If several fit equally, they say the same, and
-// epochs come first.
+// counted returns what a site's growth follows according to the events that snapshots count: its blocks follow the
+// number of epochs, evaluations or checkpoints so far, and not the steps. If several fit equally, epochs come first.
 func (r *Result) counted(row *Row) follows {
 	if r.Series == nil {
-		return follows{} // of two snapshots
+		return follows{} // there is none for two snapshots
 	}
 	site := r.Series.Site(row)
 	if site == nil || r.Series.Axis.Unit != Step {
@@ -73,13 +72,13 @@ func (r *Result) counted(row *Row) follows {
 			continue
 		}
 		least = squares
-		// What warm-up added is in the growth, too.
+		// Growth during warm-up is included.
 		best = follows{driver: c.driver, every: int64(math.Round(length / times)), times: int64(counts[end] - total(before, c.is))}
 	}
 	return best
 }
 
-// total is how many of the events have such a name.
+// total is the number of events with such a name.
 func total(events map[string]int64, is func(name string) bool) float64 {
 	n := int64(0)
 	for name, times := range events {
@@ -90,5 +89,5 @@ func total(events map[string]int64, is func(name string) bool) float64 {
 	return float64(n)
 }
 
-// leastCounted is how many marks after warm-up tell events from steps.
+// leastCounted is how many marks after warm-up are needed to distinguish events from steps.
 const leastCounted = 6

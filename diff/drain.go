@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Drain is the part of what their memory has left that the leaks take in a second: of several processes that leak, the one that
-// drains most is the one that ends the run. 0 without a leak. Memory without a known limit has more left than any with one.
+// Drain is the share of the remaining memory that the leaks take per second: of several leaking processes, the one
+// with the largest share ends the run. It is 0 without a leak. Memory without a known limit counts as having more
+// left than any with one.
 func (r *Result) Drain() float64 {
 	const unlimited = 1 << 60
 	if r.Leaks() == 0 {
@@ -19,7 +20,7 @@ func (r *Result) Drain() float64 {
 			continue
 		}
 		left := float64(unlimited)
-		if room, _ := r.headroom(f.Rows[0]); room.limit > 0 { // also where others take from it, too
+		if room, _ := r.headroom(f.Rows[0]); room.limit > 0 { // even if others take from it
 			left = float64(max(room.reservable, 1))
 		}
 		drain += f.Rate.Bytes.Value * pace / left
@@ -27,7 +28,7 @@ func (r *Result) Drain() float64 {
 	return drain
 }
 
-// Drained are the results that leak, this one's and its children's, the one first that drains its memory most.
+// Drained returns the results that leak, this one and its children's, largest Drain first.
 func (r *Result) Drained() (out []*Result) {
 	if r.Leaks() > 0 {
 		out = append(out, r)
@@ -39,7 +40,7 @@ func (r *Result) Drained() (out []*Result) {
 	return out
 }
 
-// stepsASecond is by what a rate is multiplied to be one of seconds: 1 by the clock, and where no times are known.
+// stepsASecond is the factor from a rate to one per second: 1 for rates by the clock, and if no times are known.
 func (r *Result) stepsASecond() float64 {
 	if step := r.stepTime().Seconds(); r.Series.Axis.Unit == Step && step > 0 {
 		return 1 / step

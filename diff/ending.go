@@ -2,8 +2,9 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// beforeTheEnd is a run without its last snapshots if no agent took them, and processes were ending then and had given back a part of
-// what they had: whether a snapshot comes so late is chance. Nil where there are none such.
+// beforeTheEnd returns the run without its last snapshots if no agent took them, and processes were ending and had
+// already freed a part of their memory: only chance decides whether there is such a late snapshot. It is nil if there
+// is none.
 func beforeTheEnd(run *snapshot.Run) *snapshot.Run {
 	n := len(run.Snapshots)
 	if n < fewestRises+endingLooks || run.Snapshots[n-1].Producer != hostProducer {
@@ -23,7 +24,7 @@ func beforeTheEnd(run *snapshot.Run) *snapshot.Run {
 	return &part
 }
 
-// allocatedIn is what the devices of a snapshot have allocated.
+// allocatedIn is the total that the devices of a snapshot have allocated.
 func allocatedIn(s *snapshot.Snapshot) (all snapshot.Bytes) {
 	for i := range s.Devices {
 		all += s.Devices[i].Meters.Allocated

@@ -9,14 +9,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// suspected is true for a site that leaks, or whose births may be those of a leak.
+// suspected reports whether a site leaks, or its births may be those of a leak.
 func (o *SiteAges) suspected() bool {
 	return o.Verdict == Leak || o.Verdict == Inconclusive && (o.Pattern == InWindow || o.Pattern == Throughout)
 }
 
-// find joins the suspected sites to findings as Analyze does, all of the snapshot being
-// held against nothing: what one graph or one object keeps alive is one finding, named
-// by the line that a comparison would name.
+// find joins the suspected sites to findings as Analyze does, compared with an empty snapshot: what one graph or one
+// object retains is one finding, with the line that a comparison would name.
 func (a *Ages) find(s *snapshot.Snapshot) {
 	if !slices.ContainsFunc(a.Sites, func(site SiteAges) bool { return site.suspected() }) {
 		return

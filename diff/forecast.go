@@ -8,35 +8,33 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Forecast is when a device's limit, or the process's, is reached if the finding goes
-// on growing at its rate and all else stays, with an interval. Memory runs out
-// when reserved memory meets the limit: what is reserved above the live blocks is
-// what steps need for a while and give back. High counts all of that as free. Low
-// counts whole segments alone, and leaves room for one more of the largest blocks:
-// what is free last lies in pieces.
+// Forecast is when a device, or the process, reaches its limit if the finding goes on growing at its rate and all
+// else stays, with an interval. Memory runs out when reserved memory reaches the limit. Memory reserved beyond live
+// blocks is what steps need temporarily. High counts all of it as free. Low counts only whole segments, and leaves
+// room for one more of the largest blocks, since the last free memory is fragmented.
 type Forecast struct {
-	Step, Low, High int64 // NoStep where the run goes by the clock
+	Step, Low, High int64 // NoStep for a run by the clock
 	Limit           snapshot.Bytes
-	// OfProcess: the limit is not the device's own, but of all that the process may
-	// take: what it has, and what the machine and its control groups had left.
+	// OfProcess: the limit is not the device's, but all memory that the process may take: what it has, and what the
+	// machine and its control groups had left.
 	OfProcess bool
-	// After is how long after the last snapshot that is, at the run's pace until
-	// now, with its interval; 0 where the run's marks have no times.
+	// After is the time from the last snapshot until then, at the run's pace so far, with its interval; 0 if the
+	// run's marks have no times.
 	After, AfterLow, AfterHigh time.Duration
-	// Beyond: it is farther away than Farthest times the length of the run, which Far is. No other figure is given
-	// but the limit: of so short a run nothing is known of what comes so late.
+	// Beyond: it is farther away than Farthest times the length of the run, which is Far. Then no other figure is set
+	// but Limit: a short run says nothing about such a late time.
 	Beyond bool
 	Far    float64 // with Beyond: steps or seconds after the last snapshot
-	// Open: High alone is farther away than that, and is cut to it.
+	// Open: only High is farther away than that, and is cut to it.
 	Open bool
 }
 
-// vague is how many times the least of a rate its most may be for a forecast: the ends
-// of one between tomorrow and ten years tell nothing.
+// vague is the largest ratio of a rate's upper to its lower end for a forecast: an interval from tomorrow to ten
+// years is useless.
 const vague = 10
 
-// forecast is nil where what the row's memory is taken from has no known limit, neither
-// steps nor times are known, or the rate's interval does not exclude zero or is vague.
+// forecast returns nil if the row's memory has no known limit, neither steps nor times are known, or the rate's
+// interval includes zero or is vague.
 func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	room, ok := r.headroom(row)
 	if !ok || rate.Unit == Place || rate.Bytes.Low <= 0 || rate.Bytes.High > vague*rate.Bytes.Low {
@@ -61,7 +59,7 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	last, step := r.Last.Mark.Step, r.stepTime()
 	behind := func(steps float64) int64 { return last + int64(math.Floor(steps)) }
 	f.Step, f.High = behind(at), behind(high)
-	f.Low = max(behind(low)-1, last) // the step that finds no memory has begun and does not end
+	f.Low = max(behind(low)-1, last) // the step that runs out of memory has begun and does not end
 	after := func(at int64) time.Duration {
 		if step > 0 && at-last > int64(math.MaxInt64/step) {
 			return math.MaxInt64
@@ -72,18 +70,18 @@ func (r *Result) forecast(row *Row, rate Rate) *Forecast {
 	return f
 }
 
-// headroom is how much a device may still take, in the last snapshot.
+// headroom is how much more a device may take, in the last snapshot.
 type headroom struct {
 	limit      snapshot.Bytes
 	ofProcess  bool
 	reservable snapshot.Bytes
-	whole      snapshot.Bytes // of reservable, in segments that are not split
-	free       snapshot.Bytes // reservable, and reserved without being live
+	whole      snapshot.Bytes // the part of reservable that is in whole segments
+	free       snapshot.Bytes // reservable, plus reserved memory that is not live
 }
 
-// headroom is that of the row's device, or of the process where the device is a part of
-// its memory; not ok where no limit is known. Of several ranks that share a machine each
-// would take what the others count on.
+// headroom returns the headroom of the row's device, or of the process if the device is part of its memory. ok is
+// false without a known limit, and for several ranks on one machine, each of which would take the memory that the
+// others count on.
 func (r *Result) headroom(row *Row) (room headroom, ok bool) {
 	last := r.Last
 	for i, d := range last.Devices {
@@ -102,8 +100,7 @@ func (r *Result) headroom(row *Row) (room headroom, ok bool) {
 	return headroom{}, false
 }
 
-// smallestSegment is the size of a device's smallest segment that cannot grow; 1
-// where there is none.
+// smallestSegment is the size of a device's smallest segment that cannot expand; 1 if there is none.
 func smallestSegment(s *snapshot.Snapshot, device int) snapshot.Bytes {
 	size := snapshot.Bytes(math.MaxInt64)
 	for _, segment := range s.Segments {

@@ -10,16 +10,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// forest is a tree of processes, by kinds.
+// forest is a tree of processes, grouped by kind.
 type forest struct {
 	tree         *snapshot.Tree
 	all          []*snapshot.TreeProcess
 	began, ended time.Time
 	others       []*snapshot.TreeProcess // without snapshots
-	times        []time.Time             // at which any was looked at, ascending
+	times        []time.Time             // of all looks, ascending
 	kinds        map[string][]*snapshot.TreeProcess
 	numbered     map[int][]*snapshot.TreeProcess            // by PID, ascending by their first looks
-	common       map[*snapshot.TreeProcess][]snapshot.Bytes // at each look; nil if none is in common
+	common       map[*snapshot.TreeProcess][]snapshot.Bytes // shared pages at each look; nil if there are none
 }
 
 func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *forest {
@@ -53,7 +53,7 @@ func newForest(tree *snapshot.Tree, recorded func(*snapshot.TreeProcess) bool) *
 	return f
 }
 
-// withoutEnd is a process without the last looks, if it was exiting then and had given back all, and with a role.
+// withoutEnd is a process with a role, without its last looks if it was exiting then and had freed all its memory.
 func withoutEnd(p *snapshot.TreeProcess) *snapshot.TreeProcess {
 	n := len(p.Points)
 	for n > 1 && p.Points[n-1].Anonymous+p.Points[n-1].Swapped == 0 {
@@ -67,12 +67,13 @@ func withoutEnd(p *snapshot.TreeProcess) *snapshot.TreeProcess {
 	return &cut
 }
 
-// lasts reports whether a process was there near the end: what one held that has ended is given back.
+// lasts reports whether a process existed near the end: the memory of an ended process has been freed.
 func (f *forest) lasts(p *snapshot.TreeProcess) bool {
 	return float64(p.Points[len(p.Points)-1].Time.Sub(f.began)) >= toTheEnd*float64(f.ended.Sub(f.began))
 }
 
-// ends are when processes of a kind ended, ascending, and the most that any had that ended by then.
+// ends has the times at which processes of a kind ended, ascending, and the most memory that any process had that
+// ended by then.
 type ends struct {
 	at   []time.Time
 	most []snapshot.Bytes
@@ -88,8 +89,8 @@ func endsOf(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snap
 	return e
 }
 
-// replaced reports whether another process of the same kind had ended before this one began, and had as much: such a
-// pool is replaced, and takes no more each time.
+// replaced reports whether another process of the kind had ended before this one began, with at least as much memory:
+// a pool whose processes are replaced does not take more each time.
 func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 	n, _ := slices.BinarySearchFunc(e.at, began, func(at, began time.Time) int {
 		if at.After(began) {
@@ -100,8 +101,8 @@ func (e ends) replaced(began time.Time, has snapshot.Bytes) bool {
 	return n > 0 && e.most[n-1] >= has
 }
 
-// inherited is what a process had from its parent if it is a fork of it. It copies ever more of that as either writes, which
-// does not add to what it has.
+// inherited is what a forked process had from its parent. It copies more and more of that as either process writes,
+// which does not add to its memory.
 func (f *forest) inherited(p *snapshot.TreeProcess) snapshot.Bytes {
 	first := &p.Points[0]
 	of := f.numbered[p.Parent]
@@ -121,8 +122,8 @@ func (f *forest) inherited(p *snapshot.TreeProcess) snapshot.Bytes {
 	return first.Anonymous
 }
 
-// together is what processes held at each moment in all, from when the first one began until the last one ended. It is empty where that was long before the
-// end, since they gave it back.
+// together returns what processes held in total at each moment, from the beginning of the first one to the end of the
+// last. It is empty if that was long before the end, since they have freed it.
 func (f *forest) together(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
 	x, y = make([]float64, len(f.times)), make([]float64, len(f.times))
 	for i, at := range f.times {

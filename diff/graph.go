@@ -9,24 +9,19 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// joinGraphs makes one leak of the clusters that one autograd graph keeps, where the
-// snapshots do not tell owners: PyTorch's do not, and a value that is kept with its
-// graph shows there as many stacks that grow at one pace, those of the layers, of the
-// loss and of the batch. Clusters that grow in step are one graph's if
+// joinGraphs joins the clusters of one autograd graph into one leak, for snapshots without owners, such as PyTorch's.
+// A value that is retained with its graph shows there as many stacks that grow at one pace: those of the layers, the
+// loss and the batch. Clusters that grow in step are one graph's if
 //
-//   - a recorder found them in the graph of the same value. What it found in variables
-//     only belongs to that graph as well: a variable holds one value, not one of each
-//     step; or
-//   - nobody found what holds them, and they are calls of one function, of at least
-//     three stacks, two of them in a model's forward pass. A value that is kept by
-//     itself leaves one stack.
+//   - a recorder found them in the graph of the same value. What it found only in variables belongs to that graph, too, since a variable holds one value, not one of each step; or
+//   - no holder was found, and they are calls of one function, with at least three stacks, two of them in a model's forward pass. A value that is retained alone has one stack.
 //
 // What a recorder found in a list is not joined: the list holds it.
 func (r *Result) joinGraphs(groups []group) []group {
 	type bucket struct {
 		device series.DeviceID
-		value  string // whose graph it is; "" where that is not known
-		call   call   // in that case
+		value  string // the value that retains the graph; "" if unknown
+		call   call   // if the value is unknown
 	}
 	buckets := make(map[bucket][]int)
 	var order []bucket
@@ -93,9 +88,8 @@ func (r *Result) joinGraphs(groups []group) []group {
 	return groups
 }
 
-// together are the groups among those at some places, ascending, that grow in step
-// with one of them and have its verdict and device; that one is the first. Groups
-// that were joined already are left out.
+// together returns the groups, among those with these ascending indices, that grow in step with the group lead and
+// have its verdict and device, and lead first. Groups that were already joined are left out.
 func (r *Result) together(groups []group, lead int, among []int) []int {
 	out := []int{lead}
 	a := groups[lead].lead
@@ -108,7 +102,7 @@ func (r *Result) together(groups []group, lead int, among []int) []int {
 	return out
 }
 
-// leavesGraph reports whether at least three stacks allocate, two of them in a forward pass.
+// leavesGraph reports whether the groups have at least three stacks, two of them in a forward pass.
 func leavesGraph(groups []group, at []int) bool {
 	stacks, forward := 0, 0
 	for _, i := range at {
@@ -122,9 +116,8 @@ func leavesGraph(groups []group, at []int) bool {
 	return stacks >= 3 && forward >= 2
 }
 
-// graphOf is the value whose graph a recorder found to hold some of the rows; "" with
-// true where it found that something else keeps one, and "" with false where it found
-// no keeper.
+// graphOf is the value whose graph holds some of the rows, as a recorder found. With "", kept reports whether another
+// holder was found.
 func (r *Result) graphOf(rows []*Row) (value string, kept bool) {
 	for _, row := range rows {
 		h := r.keeper(row)
@@ -139,10 +132,9 @@ func (r *Result) graphOf(rows []*Row) (value string, kept bool) {
 	return "", kept
 }
 
-// endFirst puts the end of a graph to the front: the value that is kept, and keeps the
-// rest. The program refers to it, where owners are known, and it was computed last of
-// all. Where nothing tells when, it is taken for the smallest, as a loss is a single
-// number; but labels are small as well, and a forward pass did not compute them.
+// endFirst moves the end of a graph to the front: the retained value, which holds the rest. If owners are known, it
+// is what the program refers to; else what was allocated last. If birth times do not decide, it is the smallest
+// block, since a loss is a single number. Labels are small as well, but no forward pass computes them.
 func endFirst(rows []*Row) {
 	largestFirst(rows)
 	end := 0
@@ -168,10 +160,10 @@ func endFirst(rows []*Row) {
 	rows[0] = row
 }
 
-// number is the most that a single number takes.
+// number is the largest size of a single number, in bytes.
 const number = 8
 
-// computed is true for what a forward pass made, and for single numbers.
+// computed reports whether a forward pass allocated the row, or its blocks are single numbers.
 func computed(row *Row) bool {
 	return row.After.Requested <= number*snapshot.Bytes(row.After.Blocks) || slices.ContainsFunc(row.Frames, frame.InForward)
 }
@@ -180,14 +172,12 @@ func largestFirst(rows []*Row) {
 	slices.SortStableFunc(rows, func(a, b *Row) int { return cmp.Compare(b.Growth().Bytes, a.Growth().Bytes) })
 }
 
-// meanSize is that of a row's blocks now.
+// meanSize is the mean size of a row's blocks now.
 func meanSize(row *Row) float64 { return float64(row.After.Bytes) / float64(max(1, row.After.Blocks)) }
 
-// graphHead is the frame of a graph's end in the innermost function of the user's that
-// allocated another part of the graph as well: it had the value computed, and did not
-// merely compute it. A forward pass returns what it computes by its nature, so that of a
-// graph with owners its caller is meant. It is an index into rows[0].Frames; -1 where
-// there is none.
+// graphHead is the frame of a graph's end in the innermost function of the user's that also allocated another part of
+// the graph: that function requested the value, and did not only compute it. A forward pass always returns what it
+// computes, so for a graph with owners its caller is taken. It is an index into rows[0].Frames; -1 for none.
 func graphHead(rows []*Row) int {
 	at := -1
 	for _, row := range rows[1:] {

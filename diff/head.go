@@ -10,24 +10,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// head is the frame of the largest row's stack that a person should look at: an
-// index into rows[0].Frames, or -1 where no frame is the user's.
+// head is the frame of the largest row's stack that a person should look at: an index into rows[0].Frames, or -1 if
+// no frame is the user's.
 //
-// It is the innermost call of the user's that all rows share, unless it is known
-// that the blocks only came from there, and were kept by a caller:
+// It is the innermost call of the user's that all rows share, unless it is known that the blocks were only allocated
+// there, and a caller retained them:
 //
-//   - parts: the rows are fields of the objects in one list. The line that leaks is
-//     where the object was made, which is where its maker was called. A function that
-//     they share by several of its lines is the maker itself, and made the parts;
-//   - keeper: a list that is a field of a type was filled by a method of the type.
-//     Not so where an operation of the user's own allocated, whose caller is the
-//     autodiff engine, a function literal, or a method of the list's elements: what
-//     is kept of it, it kept itself;
-//   - graph: what only the autograd graph holds was let go by all who computed it.
-//     It lives for a value that was computed from it, and was kept. A forward pass
-//     is passed over, which by its nature returns what it computes;
-//   - helper: healthy memory is allocated by the very same calls, so that the
-//     difference is made by who calls them.
+//   - parts: the rows are fields of the objects in one list. The line that leaks is the one that created the object, so the call of its constructor. A function that they share by several of its lines is the constructor itself, which allocated the parts;
+//   - keeper: a method of a type filled a list that is a field of the type. This does not apply if an operation of the user's own allocated, whose caller is the autodiff engine, a function literal, or a method of the list's elements: it retains its own blocks;
+//   - graph: the functions that computed what only the autograd graph holds have released it. It lives for a retained value that was computed from it. A forward pass is skipped, since it always returns what it computes;
+//   - helper: the same calls also allocate healthy memory, so their caller makes the difference.
 func (r *Result) head(rows []*Row, tree *callTree) int {
 	frames := rows[0].Frames
 	if onLanguageHeap(rows) {
@@ -70,12 +62,11 @@ func (r *Result) head(rows []*Row, tree *callTree) int {
 	return at
 }
 
-// most is the share of a finding's growth that its line holds on a language's heap.
+// most is the share of a finding's growth on a language's heap that decides its line.
 const most = 0.8
 
-// mostOf are the largest of the rows, which come in that order, that hold most of the
-// growth: an object is made with keys, numbers and rows of pointers beside it, by lines
-// around the one that holds the bytes.
+// mostOf returns the largest rows that together have most of the growth; rows are in that order. An object also
+// allocates keys, numbers and arrays of pointers, at lines around the one that allocates its bytes.
 func mostOf(rows []*Row) []*Row {
 	var all, sum Tally
 	for _, row := range rows {
@@ -89,8 +80,8 @@ func mostOf(rows []*Row) []*Row {
 	return rows
 }
 
-// lineFirst puts the largest row of the line that holds the most to the front, of objects on a language's heap: they come
-// from many stacks below one line. The line that runs an event loop is none, unless there is no other.
+// lineFirst moves the largest row of the line with most growth to the front, for objects on a language's heap: many
+// stacks may lie below one line. The line that runs an event loop does not count, unless there is no other.
 func lineFirst(rows []*Row) {
 	if !onLanguageHeap(rows) {
 		return
@@ -140,8 +131,8 @@ func commonFrame(rows []*Row) int {
 	return -1
 }
 
-// sameCall reports whether all rows come through the first one's frame at this index, at
-// the very line.
+// sameCall reports whether the stacks of all rows include the first one's frames from this index outward, with the
+// same lines.
 func sameCall(rows []*Row, at int) bool {
 	outer := rows[0].Frames[at:]
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return commonSuffix(row.Frames, outer) < len(outer) })
@@ -156,7 +147,7 @@ func commonSuffix(a, b []snapshot.Frame) int {
 	return n
 }
 
-// partsOfOne is true for several fields of the elements of one list or map:
+// partsOfOne reports whether the holders are several fields of the elements of one list or map:
 // "students.best[].hidden.Weight" and "students.best[].hidden.Bias".
 func partsOfOne(holders []*snapshot.Holder) bool {
 	differ := false
@@ -169,8 +160,8 @@ func partsOfOne(holders []*snapshot.Holder) bool {
 	return differ
 }
 
-// keeperType is the type of which the list is a field; "" where the path is longer,
-// since it names fields then, not types.
+// keeperType is the type that has the list as a field; "" if the path is longer, since its names are then fields, not
+// types.
 func keeperType(h *snapshot.Holder) string {
 	name, field, ok := strings.Cut(container(h), ".")
 	if !ok || strings.Contains(field, ".") {
@@ -179,8 +170,7 @@ func keeperType(h *snapshot.Holder) string {
 	return name
 }
 
-// methodOf is the index of the first frame from at on that is a method of the
-// type; -1 for none.
+// methodOf is the index of the first frame, from at outward, that is a method of the type; -1 for none.
 func methodOf(name string, frames []snapshot.Frame, at int) int {
 	if name == "" {
 		return -1
@@ -193,16 +183,14 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 	return -1
 }
 
-// heldByGraph reports whether nothing but the autograd graph keeps most of what grew.
+// heldByGraph reports whether only the autograd graph holds the largest row.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
 
-// method finds the receiver of a method of Go or Python: "softCap" of
-// "workload.(*softCap).Forward".
+// method matches the receiver of a method in Go or Python: "softCap" of "workload.(*softCap).Forward".
 var method = regexp.MustCompile(`(?:^|[./*(])([A-Za-z_]\w*)\)?\.[A-Za-z_]\w*$`)
 
-// byElement reports whether a list's elements keep the blocks, in a field of their own, and
-// a method of another type allocated them in the file of the list's type: the elements'
-// type, which is declared beside it.
+// byElement reports whether a list's elements hold the blocks in a field of their own, and a method of another type,
+// presumably the elements', allocated them in the file of the list's type.
 func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 	if !strings.Contains(h.Path, "[].") || allocates.File != keeps.File {
 		return false
@@ -213,11 +201,10 @@ func byElement(h *snapshot.Holder, allocates, keeps snapshot.Frame) bool {
 	return m != nil && m[1] != keeperType(h) && bracketed(allocates) == bracketed(keeps)
 }
 
-// servesHealthy reports whether the calls of the user's among the frames, innermost
-// first, also lead to memory that is healthy, but for rows that are left out: what is
-// held together with the leak is no witness against another's guilt. Neither is another
-// device: a line that makes a tensor makes objects as well. Nor is a row without a caller, such as
-// the one that "def f(): …" makes of itself on the line that leaks, where functions are unknown.
+// servesHealthy reports whether the user's calls among the frames, innermost first, also allocate healthy memory.
+// These rows do not count: rows that are held together with the leak; rows on another device, since a line that
+// creates a tensor creates objects, too; and rows without a caller, such as the function that "def f(): …" creates on
+// the leaking line, if functions are unknown.
 func (t *callTree) servesHealthy(on series.DeviceID, frames []snapshot.Frame, leftOut func(*Row) bool) bool {
 	mine := userFrames(frames)
 	if len(mine) == 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// holderOf is the holder of the first row, of a graph the value that keeps it, or of objects a container that
-// gathers some of them: it holds most of the growth, or has an item for every other of the largest's blocks, which are
-// then parts of what it holds. What gathers in several blocks is not kept by a variable, which holds one.
+// holderOf is the holder of the first row; for a graph, the value that retains it. For objects it is a container that
+// holds most of the growth, or has at least half as many items as the largest row has blocks, which are then parts of
+// its items. Several new blocks have no variable as their holder, since a variable holds one.
 func (r *Result) holderOf(c cluster) *snapshot.Holder {
 	rows := c.rows[:1]
 	if c.graph {
@@ -35,8 +35,7 @@ func (r *Result) holderOf(c cluster) *snapshot.Holder {
 	return holder(r.Last, c.rows[0])
 }
 
-// partlyOf is a list or map that holds some of the first row's blocks, where it is known
-// not to hold the others.
+// partlyOf is a list or map that holds some of the first row's blocks, if it is known not to hold the others.
 func (r *Result) partlyOf(f *Finding) *snapshot.Holder {
 	h := r.keeper(f.Rows[0])
 	if f.Holder != nil || h == nil || holdsOne(h) || r.mayHold(h, f.Rows[0]) {
@@ -54,15 +53,15 @@ func holder(s *snapshot.Snapshot, row *Row) *snapshot.Holder {
 	return nil
 }
 
-// holdsOne is true for an attribute by itself, which refers to one block.
+// holdsOne reports whether a holder is a single attribute, which refers to one block.
 func holdsOne(h *snapshot.Holder) bool {
 	return h.Kind == "attribute" && h.Items == 0 && !strings.Contains(h.Path, "[")
 }
 
-// mayHold is false for what is known to hold few of a row's blocks, and says nothing of
-// the others: attributes, unless as many were found as make up half of the blocks, and
-// likewise lists and maps where nothing but the program's references holds the blocks. A
-// graph holds more than its end, and where no owners are known a list may be of lists.
+// mayHold is false if h is known to hold only few of a row's blocks, which says nothing about the others: for single
+// attributes, unless at least half as many as blocks were found; and for lists and maps likewise, if only the
+// program's references hold the blocks. A graph holds more than its end, and without known owners a list may be of
+// lists.
 func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
 	one := holdsOne(h)
 	if !one && row.Owners&^snapshot.Lost != snapshot.OwnedByUser {
@@ -77,9 +76,8 @@ func (r *Result) mayHold(h *snapshot.Holder, row *Row) bool {
 	return 2*n >= row.After.Blocks
 }
 
-// keeper is what a recorder found to hold a row's blocks, unless that is a variable:
-// where no owners are known, a variable holds the last block and says nothing of the
-// others.
+// keeper is the recorded holder of a row's blocks, unless it is a variable and owners are unknown: a variable holds
+// the last block and says nothing about the others.
 func (r *Result) keeper(row *Row) *snapshot.Holder {
 	if h := holder(r.Last, row); h != nil && (h.Kind != "variable" || row.Owners != 0) {
 		return h
@@ -87,21 +85,19 @@ func (r *Result) keeper(row *Row) *snapshot.Holder {
 	return nil
 }
 
-// inVariables reports whether a recorder found each row in a variable.
+// inVariables reports whether variables are the only recorded holders of all rows.
 func (r *Result) inVariables(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(row *Row) bool { return holder(r.Last, row) == nil || r.keeper(row) != nil })
 }
 
-// container is the path of the list or map in which a holder keeps blocks, without
-// what each of its elements is made of: "students.best" of
+// container is the path of the list or map that holds blocks, without the parts of its elements: "students.best" for
 // "students.best[].hidden.Weight".
 func container(h *snapshot.Holder) string {
 	path, _, _ := strings.Cut(h.Path, "[]")
 	return path
 }
 
-// containers are the lists and maps that a recorder found to hold the rows; nil
-// unless it found one for each.
+// containers returns the lists and maps that hold the rows; nil unless there is one for each.
 func (r *Result) containers(rows []*Row) []*snapshot.Holder {
 	var out []*snapshot.Holder
 	for _, row := range rows {

@@ -8,8 +8,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// countHooks makes a leak of each module's hooks that become ever more, by rows that count items, unless another tells it: each runs
-// at each step, however little it takes.
+// countHooks reports growing lists of a module's hooks as leaks, from rows that count items, unless another leak has
+// them: each hook runs at each step, however small it is.
 func (r *Result) countHooks(rows []Row) {
 	if !r.Comparable {
 		return
@@ -24,7 +24,7 @@ func (r *Result) countHooks(rows []Row) {
 	}
 }
 
-// ofHooks is a leak of a module's hooks; nil unless they become ever more.
+// ofHooks returns a leak of a module's hooks; nil unless their number keeps growing.
 func (r *Result) ofHooks(row *Row) *Finding {
 	h, site := holder(r.Last, row), r.Series.Site(row)
 	if h == nil || site == nil || !strings.HasSuffix(h.Path, "_hooks") {

@@ -7,9 +7,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// followInput takes back that blocks leak which are replaced by larger ones, where those of another line become
-// larger at the very same marks, or the larger ones are not made of the smaller, and nothing tells how large the
-// input is: a longer batch or sequence makes all larger that is computed from it.
+// followInput withdraws leaks of blocks that larger ones replace if the input's size is unknown, and blocks of
+// another line are replaced at the very same marks, or the larger blocks have new content. A longer batch or sequence
+// enlarges all blocks that are computed from it.
 func (r *Result) followInput(open []member) {
 	if slices.ContainsFunc(r.Series.Marks, func(m snapshot.Mark) bool { return m.BatchElements > 0 || m.SequenceLength > 0 }) {
 		return
@@ -35,7 +35,7 @@ func (r *Result) followInput(open []member) {
 	}
 }
 
-// lineOf is the line of a row to look at; the zero frame for none.
+// lineOf is the line to look at in a row; the zero frame for none.
 func lineOf(row *Row) snapshot.Frame {
 	at := frame.Headline(row.Frames)
 	if at < 0 {

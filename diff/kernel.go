@@ -2,8 +2,8 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// kernelMemory is how the kernel's memory for the command grew steadily, if the control group is the command's own; nil where it did
-// not.
+// kernelMemory returns the steady growth of the kernel's memory for the command, if the control group is the
+// command's own; nil if there is none.
 func (r *Result) kernelMemory(f *forest) *Reserve {
 	var x, y []float64
 	for i := range f.tree.Host {

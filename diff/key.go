@@ -11,9 +11,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Match is how much of two stacks is equal where they are taken for the same,
-// strongest first. Within a run only Exact counts; between runs of code that was
-// edited, moved or rebuilt in between, the strongest that fits.
+// Match is how much of two stacks is equal if they count as the same, strongest first. Within a run only Exact
+// counts. Between runs of code that was edited, moved or rebuilt, the strongest level that fits counts.
 type Match string
 
 // The levels of a match.
@@ -22,11 +21,11 @@ const (
 	Lines     Match = "lines"     // the frames of scripts, to the line: native frames may differ
 	Functions Match = "functions" // the same without lines
 	Names     Match = "names"     // the same without paths: functions alone
-	Innermost Match = "innermost" // the innermost function of the user's, with the library's below it
+	Innermost Match = "innermost" // the user's innermost function, with the library frames below it
 	Symbols   Match = "symbols"   // the native symbols, normalised, of a stack that has no other frame
 )
 
-// matched says by what of them two stacks were taken for one.
+// matched says how two stacks were matched.
 func (m Match) matched() string {
 	switch m {
 	case Exact:
@@ -46,8 +45,8 @@ func (m Match) matched() string {
 // levels are tried in this order.
 var levels = [...]Match{Exact, Lines, Functions, Names, Innermost, Symbols}
 
-// keyer makes keys of a run's stacks. Paths are taken from an installed package's
-// root or else from the folder that all of the run's own files are below.
+// keyer returns keys for a run's stacks. Paths are relative to an installed package's root, or else to the common
+// folder of the run's own files.
 type keyer struct{ root string }
 
 func newKeyer(rows []Row) keyer {
@@ -74,7 +73,7 @@ func newKeyer(rows []Row) keyer {
 	return keyer{root}
 }
 
-// relative is a path without what differs between machines.
+// relative is a path without the part that differs between machines.
 func (k keyer) relative(file string) string {
 	if rest, ok := frame.Installed(file); ok {
 		return rest
@@ -82,7 +81,7 @@ func (k keyer) relative(file string) string {
 	return strings.TrimPrefix(frame.Slashed(file), k.root)
 }
 
-// key is the row's at a level; false where the level has none for its stack.
+// key returns the row's key at a level; false if its stack has none there.
 func (k keyer) key(row *Row, level Match) (snapshot.Hash, bool) {
 	if level == Exact {
 		return row.Hash, true

@@ -9,31 +9,29 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Least is the smallest leak that this run could have shown: a block in so many
-// steps, or seconds. Less may be there unseen.
+// Least is the smallest leak that this run could have shown: a block every so many steps or seconds. Smaller leaks
+// may have been missed.
 type Least struct {
-	Every  float64 // of the axis' unit, from one block to the next; 0: no leak would have been sure
-	Births bool    // known by the births of blocks; else by counts alone
-	// Counted is Every for blocks whose births nobody recorded, in a run that has such and
-	// others; Mixed is whether it has.
+	Every  float64 // in the axis's unit, from one block to the next; 0: no leak would have been certain
+	Births bool    // from the births of blocks; else only from counts
+	// Counted is Every for blocks without a recorded birth, in a run with both kinds; Mixed is whether it has both.
 	Counted float64
 	Mixed   bool
-	// Sample, of a profile that records about one allocation in so many bytes of them, is what
-	// comes in place of the block, in blocks of any size, on average: a leak of so much in
-	// Every is shown nine times in ten. It is 0 where all is recorded.
+	// Sample, for a profile that records about one allocation per so many bytes, replaces the block: that many bytes
+	// on average, in blocks of any size. A leak of Sample every Every is shown nine times in ten. It is 0 if all is
+	// recorded.
 	Sample snapshot.Bytes
 }
 
-// Least is zero for a comparison by another rule or of several processes, where neither
-// steps nor times are known, and for a run too short to show any. It is found by trial:
-// such a leak, whenever its first block comes, is judged over the marks of this run, and
-// among as many sites.
+// Least is zero for a comparison by another rule or of several processes, if neither steps nor times are known, and
+// for a run too short to show any leak. It is found by trial: such a leak, whenever its first block comes, is judged
+// over the marks of this run, among as many sites.
 func (r *Result) Least() Least {
 	if r.Rule != ByTrend || !r.Comparable || r.Series.Axis.Unit == Place {
 		return Least{}
 	}
 	b := &r.Last.Blocks
-	stands := int64(0) // the most steps that one with a birth stands for; 0 for no births
+	stands := int64(0) // the most steps that one block with a birth stands for; 0 for no births
 	l := Least{Sample: r.samplePeriod()}
 	for i, state := range b.State {
 		switch {
@@ -57,12 +55,11 @@ func (r *Result) Least() Least {
 	return l
 }
 
-// least is how many steps, or seconds, lie between the blocks of the smallest leak that is shown; 0
-// for none.
+// least is the distance, in steps or seconds, between the blocks of the smallest leak that is shown; 0 for none.
 func (r *Result) least(births bool) float64 {
 	const (
 		needed = 4      // births, or rises
-		tried  = 10_000 // blocks: what so many do not show, more do not
+		tried  = 10_000 // most blocks: if so many show no leak, more do not
 	)
 	fine := r.Series.Axis.Fine()
 	length := int64(r.Series.Axis.Length() * fine)
@@ -74,12 +71,11 @@ func (r *Result) least(births bool) float64 {
 	return 0
 }
 
-// shows reports whether a leak of one block in so many steps, or thousandths of a second, would
-// be called one, whenever its first block comes. Samples come by chance, and are held to show
-// nine of ten such leaks.
+// shows reports whether a leak of one block every so many steps, or thousandths of a second, would be called a leak,
+// whenever its first block comes. For random samples, nine of ten such leaks are enough.
 func (r *Result) shows(every int64, births bool) bool {
 	const phases = 40
-	most := 0 // of the leaks, that may go unseen
+	most := 0 // leaks that may be missed
 	if r.samplePeriod() > 0 {
 		most = phases / 10
 	}
@@ -93,8 +89,8 @@ func (r *Result) shows(every int64, births bool) bool {
 	return true
 }
 
-// arrivals are the places of the axis at which a leak gets its blocks: the first so far behind
-// the start and one each so far behind it, or of a sampled profile by chance, as often on average.
+// arrivals returns the places of the axis at which a leak gets its blocks: first after the start, and then every so
+// often. For a sampled profile they are random, equally often on average.
 func (r *Result) arrivals(seed, first, every int64) []int64 {
 	fine := r.Series.Axis.Fine()
 	x := r.Series.Axis.X
@@ -113,7 +109,7 @@ func (r *Result) arrivals(seed, first, every int64) []int64 {
 	return out
 }
 
-// wouldCall judges a site that gets a block at each of some places of the axis.
+// wouldCall reports whether a site that gets a block at each of these places of the axis would be called a leak.
 func (r *Result) wouldCall(at []int64, births bool) bool {
 	size := max(512, r.samplePeriod())
 	n := len(r.Series.Marks)
@@ -138,9 +134,8 @@ func (r *Result) wouldCall(at []int64, births bool) bool {
 	return ask.Judge(r.options.Without).Verdict == Leak
 }
 
-// LeastMore is after how much more, with marks as far apart as the last two, a run that is too
-// short could show a leak; zero for one that could, and where nothing tells. It is found by
-// trial, as More is.
+// LeastMore is how much longer a run that is too short must be to show a leak, with marks as far apart as the last
+// two; zero for a run that could, and if unknown. It is found by trial, as More is.
 func (r *Result) LeastMore() More {
 	n := len(r.Series.Marks)
 	if r.Rule != ByTrend || !r.Comparable || r.Series.Axis.Unit == Place || n < 2 {
@@ -153,7 +148,7 @@ func (r *Result) LeastMore() More {
 	return r.moreMarks(marks, r.Series.Axis.X[n-1]-r.Series.Axis.X[n-2])
 }
 
-// longer is the result as it would be with so many marks more, for a trial.
+// longer is the result with so many more marks, for a trial.
 func (r *Result) longer(marks int) *Result {
 	out, last := *r, *r.Last
 	out.Series = r.Series.Longer(marks)

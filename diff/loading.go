@@ -2,11 +2,11 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// loading is how many seconds a program may load what it works on: it grows all along, as one that leaks does.
+// loading is for how many seconds a program may load its data: meanwhile it grows like a leak.
 const loading = 30
 
-// mayLoad takes back that memory leaks of processes in which nothing was recorded, in a run so short that they may have loaded
-// all along.
+// mayLoad withdraws a leak of processes in which nothing was recorded if the run is so short that they may have been
+// loading data.
 func (r *Result) mayLoad(c *cluster) {
 	axis := r.Series.Axis
 	if c.j.Verdict != Leak || axis.Unit != Second || axis.X[len(axis.X)-1]-axis.X[0] >= loading {
@@ -17,7 +17,7 @@ func (r *Result) mayLoad(c *cluster) {
 	}
 }
 
-// watchedAlone reports whether a device is of processes in which nothing was recorded.
+// watchedAlone reports whether a device is a process in which nothing was recorded.
 func watchedAlone(d snapshot.Device) bool {
 	return d.Kind == snapshot.Process && d.Name == snapshot.WatchedProcesses
 }

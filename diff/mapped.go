@@ -7,11 +7,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// mapped is how memory grew steadily that the process took from the system itself, past malloc, as native code with an
-// allocator of its own does; nil where none did. Address space counts as far as it was used: a buffer that is taken whole
-// and filled bit by bit does not grow, nor does a thread's stack. What malloc has is part of it where malloc gives no figures.
+// mapped returns steady growth of memory that the process took from the system directly, without malloc, as native
+// code with its own allocator does; nil if there is none. Address space counts only as far as it was used: a buffer
+// that is reserved at once and filled bit by bit does not grow, nor does a thread's stack. malloc's memory is
+// included if malloc gives no figures.
 func (r *Result) mapped() *Reserve {
-	silent := uncounted(r.Last) // a leak of Python's then has a rate that is too low
+	silent := uncounted(r.Last) // then the rate of a leak on Python's heap is too low
 	if !r.Comparable || r.Leaks() > 0 && !silent || r.ProcessGrowth() != nil {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (r *Result) mapped() *Reserve {
 	if len(x) < series.Testable {
 		return nil
 	}
-	idle := space[0] - used[0] // in reserve, which growth is not compared with
+	idle := space[0] - used[0] // reserved but unused; growth is not compared with it
 	for i := range space {
 		space[i] -= idle
 	}

@@ -5,29 +5,29 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 )
 
-// A result is made of these; packages series and judge have their promises.
+// Types of a result; packages series and judge document them.
 type (
 	// Row is one call site in the first and the last snapshot.
 	Row = series.Row
-	// Tally counts blocks and what they take.
+	// Tally counts blocks and their bytes.
 	Tally = series.Tally
 	// Series are the counts and bytes of every site over a run.
 	Series = series.Series
-	// SiteSeries are those of one site.
+	// SiteSeries is the counts and bytes of one site.
 	SiteSeries = series.SiteSeries
-	// Axis is where the snapshots of a run lie.
+	// Axis gives the positions of a run's snapshots.
 	Axis = series.Axis
-	// Unit is what an axis counts.
+	// Unit is the unit of an axis.
 	Unit = series.Unit
-	// Growth is so many bytes for one of a unit.
+	// Growth is bytes per unit.
 	Growth = series.Growth
-	// Rate is growth for one of a unit, with its interval.
+	// Rate is growth per unit, with its interval.
 	Rate = series.Rate
-	// Part is a part of the judge with a name.
+	// Part is a named part of the judge.
 	Part = series.Part
 	// Without names the parts of the judge that are left out.
 	Without = series.Without
-	// Verdict is what memdiag calls a site that grew.
+	// Verdict is memdiag's judgement of a site that grew.
 	Verdict = judge.Verdict
 	// Evidence is what a verdict rests on.
 	Evidence = judge.Evidence

@@ -8,9 +8,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// sizeGraphs makes one leak of autograd's nodes and of tensors that have the same holder: they lie in one graph. A leak
-// of nodes, or of tensors with nodes behind them, is given the growth of the process that no stack explains, since
-// nobody knows what a node takes; of several the one with most nodes is.
+// sizeGraphs joins leaks of autograd's nodes with leaks of tensors that have the same holder: they are in one graph.
+// The size of a node is unknown, so the growth of the process that no stack explains is added to a leak of nodes, or
+// of tensors with nodes behind them; of several, to the one with most nodes.
 func (r *Result) sizeGraphs() {
 	var nodes, others []Finding
 	for _, f := range r.Findings {
@@ -23,12 +23,12 @@ func (r *Result) sizeGraphs() {
 	e := r.Unexplained()
 	if len(nodes) > 0 && e == nil {
 		_, beyond := r.Series.Unrecorded()
-		if x, rest := r.floorsBeyond(beyond); rest != nil { // however little it is beside the process: something is known to leak
+		if x, rest := r.floorsBeyond(beyond); rest != nil { // even a small growth counts: a leak is known
 			e = r.ofProcess(x, rest)
 		}
 	}
 	var largest *Finding
-	for i := range nodes { // what has a line leads: a number that a graph saves, as of 0.9*ema, has none
+	for i := range nodes { // a leak with a line comes first; a number that a graph saves, as of 0.9*ema, has none
 		f := &nodes[i]
 		others = slices.DeleteFunc(others, func(g Finding) bool {
 			behind := f.Headline >= 0 && len(g.Rows[0].Frames) == 0 && g.keeps(f.Holder) && g.Holder.Path == f.Holder.Path
@@ -64,20 +64,21 @@ func (r *Result) sizeGraphs() {
 	r.Findings = slices.Concat(others, nodes)
 }
 
-// ofNodes reports whether what grew are nodes of autograd's.
+// ofNodes reports whether a finding consists of autograd's nodes.
 func (f *Finding) ofNodes() bool { return f.Rows[0].Device.Kind == snapshot.Graph }
 
-// nodesBehind reports whether autograd's nodes are known to hang on a finding's tensors, by their number or by what they take.
+// nodesBehind reports whether a finding's tensors are known to hold autograd nodes, by the number of nodes or by the
+// process's growth.
 func (f *Finding) nodesBehind() bool {
 	return !f.ofNodes() && (f.Nodes != nil && f.keeps(f.Nodes.Graph) || slices.ContainsFunc(f.Behind, func(row *Row) bool { return row.Device.Kind == snapshot.Graph }))
 }
 
-// keeps reports whether a finding is a leak of tensors that have the holder of a graph's nodes, or hang on a graph.
+// keeps reports whether a finding is a leak with the holder h of a graph's nodes, or with a graph as its holder.
 func (f *Finding) keeps(h *snapshot.Holder) bool {
 	return f.Verdict == Leak && h != nil && f.Holder != nil && (f.Holder.Path == h.Path || f.Holder.Kind == "graph")
 }
 
-// sum is the slope of two quantities together, with an interval that is no narrower than theirs allow.
+// sum is the slope of the sum of two quantities, with the widest interval.
 func sum(a, b trend.Slope) trend.Slope {
 	return trend.Slope{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High, N: min(a.N, b.N)}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// ended says how a run ended that did not end well, with all that it said; what was not seen is in Result.NotSeen.
+// ended reports the exit code of a run that failed, with the recorder's notes. What was not observed is in
+// Result.NotSeen.
 func ended(run *snapshot.Run) (out []string) {
 	if run.Info.ExitCode == nil || *run.Info.ExitCode == 0 {
 		return nil
@@ -52,7 +53,7 @@ func notes(r *Result) []string {
 	return append(out, b.Notes...)
 }
 
-// retried says on which devices the allocator found no memory during the run, and when that began.
+// retried names the devices whose allocator ran out of memory during the run, and when that began.
 func (r *Result) retried() (out []string) {
 	for i, last := range r.Last.Devices {
 		before := func(s *snapshot.Snapshot) (retries, failed int64) {
@@ -84,7 +85,7 @@ func timesText(n int64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// markName is "step 40", or where there are no steps the time.
+// markName is "step 40", or the time if there are no steps.
 func markName(s *snapshot.Snapshot) string {
 	if s.Mark.Step == snapshot.NoStep {
 		return "the snapshot of " + s.Mark.Time.UTC().Format(time.TimeOnly)
@@ -92,7 +93,7 @@ func markName(s *snapshot.Snapshot) string {
 	return fmt.Sprintf("step %d", s.Mark.Step)
 }
 
-// markNotes say what is wrong with the marks of a run's snapshots in their order.
+// markNotes report errors in the marks of a run's snapshots.
 func (r *Result) markNotes() []string {
 	var out []string
 	once := func(note string) {
@@ -125,17 +126,15 @@ func (r *Result) markNotes() []string {
 	}
 	out = append(out, r.clockJump()...)
 	if info := &r.run.Info; info.Command != nil && info.Every == 0 {
-		return out // the recorder chose the steps, by what they cost
+		return out // the recorder chose the steps, by their cost
 	}
 	return append(out, missing(all)...)
 }
 
-// faraway is how many times as long as most an interval is that nobody leaves between two
-// snapshots by choice.
+// faraway is how many times the usual interval two snapshots are apart if that was not intended.
 const faraway = 1000
 
-// clockJump says where the clock, by which a run is judged, went on by far more between two
-// marks than between others.
+// clockJump reports an interval by the clock that is far longer than the others.
 func (r *Result) clockJump() []string {
 	x := r.Series.Axis.X
 	if r.Series.Axis.Unit != Second || len(x) < 4 {
@@ -157,8 +156,8 @@ func (r *Result) clockJump() []string {
 		Second.Text(apart[widest]), widest+1, widest+2, series.Duration(usual).Round(time.Millisecond))}
 }
 
-// missing says where snapshots fail in a series that has one each so many steps: most
-// of its distances are equal, and one is twice that or more.
+// missing reports where snapshots are missing from a series with equal distances: most distances are equal, and one
+// is at least twice as long.
 func missing(all []*snapshot.Snapshot) []string {
 	var apart []int64
 	for i := 1; i < len(all); i++ {
@@ -190,11 +189,11 @@ func missing(all []*snapshot.Snapshot) []string {
 	return []string{fmt.Sprintf("there is no snapshot between steps %d and %d, while most are %d apart: some may be missing", all[widest].Mark.Step, all[widest+1].Mark.Step, usual)}
 }
 
-// worthless counts live blocks that take nothing, as no allocator gives.
+// worthless counts live blocks without a size, which no allocator returns.
 func worthless(s *snapshot.Snapshot) int {
 	n := 0
 	if s.Blocks.Count != nil {
-		return 0 // a total may be of nothing, such as JAX's programs on a CPU
+		return 0 // a total may be zero, such as for JAX's programs on a CPU
 	}
 	for i, state := range s.Blocks.State {
 		if state == snapshot.Live && s.Blocks.Size[i] <= 0 {

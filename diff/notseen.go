@@ -11,16 +11,16 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// leastBrief is more than a shell takes, and the tools that one starts.
+// leastBrief is the least memory of a process that is reported as too brief: more than a shell and its tools take.
 const leastBrief = 8 << 20
 
-// namedRoles is how many roles are named of processes that were watched from outside alone.
+// namedRoles is how many roles are named, of processes that were watched only from outside.
 const namedRoles = 3
 
-// notSeen is what Result.NotSeen says.
+// notSeen returns Result.NotSeen.
 func (r *Result) notSeen() (out []string) {
 	if r.run.Role != "" {
-		return nil // the run that it belongs to says it
+		return nil // its parent run reports it
 	}
 	for _, u := range r.run.Info.Unseen {
 		out = append(out, u.What)
@@ -39,7 +39,7 @@ func (r *Result) notSeen() (out []string) {
 		return out
 	}
 	if r.Last.Producer == hostProducer {
-		return out // it is known by process, not by line, and says so
+		return out // the result is by process, not by line, and says so
 	}
 	outside, brief := make(map[string]int), 0
 	most := snapshot.Bytes(0)
@@ -91,10 +91,10 @@ func (r *Result) notSeen() (out []string) {
 	return out
 }
 
-// crowded is how many processes there are before looks at them may be rare.
+// crowded is the least number of processes with which looks at them may become rare.
 const crowded = 64
 
-// seldom says that there were so many processes that looks at them were too rare to see any grow; "" otherwise.
+// seldom says that looks were too rare to see processes grow, because there were so many; "" otherwise.
 func (r *Result) seldom() string {
 	if r.run.Tree == nil || len(r.run.Tree.Host) == 0 {
 		return ""
@@ -120,12 +120,12 @@ func lastOf(p *snapshot.TreeProcess) snapshot.Bytes {
 	return at.Anonymous + at.Swapped
 }
 
-// inside reports whether a process was recorded beside the one that was judged.
+// inside reports whether a process was recorded in addition to the judged one.
 func (r *Result) inside(p *snapshot.TreeProcess) bool {
 	return slices.ContainsFunc(r.run.Children, func(c *snapshot.Run) bool { return c.Is(p) })
 }
 
-// processesOf is "5 processes (loader worker × 4, perl)", most of a role first.
+// processesOf is "5 processes (loader worker × 4, perl)", the most frequent role first.
 func processesOf(roles map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(roles), func(a, b string) int { return cmp.Or(roles[b]-roles[a], cmp.Compare(a, b)) })
 	all := 0

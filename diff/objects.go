@@ -6,9 +6,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// joinObjects makes one finding of a leak and of the growth of other memory that one container holds: of tensors, and of their keys
-// and what else its items are made of. The tensors lead if they leak: of objects the line is known from some windows, and of what is
-// counted no size.
+// joinObjects joins a leak and the growth of other memory that one container holds into one finding: tensors, and
+// their keys and other parts of its items. Tensors lead if they leak: the line of objects is known from some windows
+// only, and the size of counted items is unknown.
 func (r *Result) joinObjects() {
 	joined := make(map[*Row]bool)
 	for leads := tensorMemory; leads <= countedMemory; leads++ {
@@ -34,14 +34,14 @@ func (r *Result) joinObjects() {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return joined[f.Rows[0]] })
 }
 
-// memory is a kind of memory that one container may hold beside others.
+// memory is a kind of memory; one container may hold several kinds.
 type memory int
 
 const (
 	tensorMemory  memory = iota
 	objectMemory         // on a language's heap
-	countedMemory        // items and nodes, whose size nobody knows
-	segmentMemory        // of named segments, whose handles are joined by themselves
+	countedMemory        // items and nodes, whose size is unknown
+	segmentMemory        // named segments, whose handles holdSegments joins
 )
 
 func (f *Finding) memory() memory {
@@ -56,8 +56,8 @@ func (f *Finding) memory() memory {
 	return tensorMemory
 }
 
-// putBehind adds rows that hang on a leak's holder to it, with their rate. They lie in the process: a device of its own fills by
-// the leak's blocks alone.
+// putBehind adds rows that a leak's holder also holds to the leak, with their rate. They are in the process's memory:
+// only the leak's own blocks fill a separate device.
 func (r *Result) putBehind(f *Finding, rows []*Row, rate Rate) {
 	f.Behind = append(f.Behind, rows...)
 	f.Rate.Bytes = sum(f.Rate.Bytes, rate.Bytes)
@@ -66,7 +66,8 @@ func (r *Result) putBehind(f *Finding, rows []*Row, rate Rate) {
 	}
 }
 
-// leakHeldWith is the leak that the container of a finding of items holds; nil for none. Tensors come before objects.
+// leakHeldWith is the leak that is held together with a finding of a container's items; nil for none. Tensors come
+// before objects.
 func (r *Result) leakHeldWith(items *Finding) (lead *Finding) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -77,7 +78,8 @@ func (r *Result) leakHeldWith(items *Finding) (lead *Finding) {
 	return lead
 }
 
-// heldTogether reports whether one container holds what two findings of different memory are of, or one of them is a part of the other's.
+// heldTogether reports whether one container holds the blocks of two findings of different memory, or one of their
+// holders is an element of the other.
 func heldTogether(a, b *Finding) bool {
 	if !gathers(a.Holder) || !gathers(b.Holder) || a.Holder.Path == snapshot.Nameless {
 		return false

@@ -5,14 +5,12 @@ import (
 	"slices"
 )
 
-// unknownWeight is the share by which memory without a stack counts in the order of
-// findings. A reader cannot look it up, so it comes after what has a line, unless it is
-// far larger.
+// unknownWeight is the weight of memory without a stack in the order of findings. A reader cannot look it up, so it
+// comes after findings with a line, unless it is far larger.
 const unknownWeight = 0.1
 
-// sortFindings orders findings by what matters: leaks, then inconclusive, then bounded
-// ones. Leaks come by their rate, since what a site gathered while the run warmed up is no
-// leak; all others by their growth.
+// sortFindings orders findings: leaks, then inconclusive, then bounded ones. Leaks are ordered by their rate, since
+// growth during warm-up is no leak; all others by their growth.
 func (r *Result) sortFindings() {
 	weights := make(map[*Row]float64, len(r.Findings))
 	for i := range r.Findings {
@@ -23,7 +21,7 @@ func (r *Result) sortFindings() {
 	})
 }
 
-// weight is how many bytes a finding gathers over the run, at its rate where it leaks.
+// weight is how many bytes a finding gathers over the run; for a leak, at its rate.
 func (r *Result) weight(f *Finding) float64 {
 	bytes := float64(f.Growth().Bytes)
 	if a := r.Series.Axis; f.Verdict == Leak && f.Rate.Unit == a.Unit && f.Rate.Bytes.Value > 0 {

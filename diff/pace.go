@@ -9,23 +9,23 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Pace is growth by event, as people think of it: one block of 4 KiB each step.
+// Pace is growth per event, as people think of it: one block of 4 KiB each step.
 type Pace struct {
-	Event cause.Driver // what it follows
-	// Every is how many steps lie between two events; of steps, 1 is each.
+	Event cause.Driver // what the growth follows
+	// Every is the number of steps between two events; for steps, 1 is each.
 	Every  int64
-	Events int64   // that were seen, or of a recording of some steps only, that there were
-	Blocks float64 // that each event adds; 0 where blocks are replaced by larger ones
+	Events int64   // observed events or, if only some steps were recorded, an estimate of all
+	Blocks float64 // new blocks per event; 0 if blocks are replaced by larger ones
 	Bytes  snapshot.Bytes
-	Each   snapshot.Bytes // size of a new block, on the average; 0 where blocks are replaced
-	Sizes  bool           // its live blocks are of several sizes
+	Each   snapshot.Bytes // mean size of a new block; 0 if blocks are replaced
+	Sizes  bool           // live blocks differ in size
 }
 
-// asFast is by which factor a pace by steps may differ from the rate's interval.
+// asFast is the factor by which a pace by steps may differ from the rate's interval.
 const asFast = 1.5
 
-// pace is nil where the run does not tell what growth follows. What is said to come each
-// so many steps and does not make up the rate comes irregularly.
+// pace returns nil if it is unknown what growth follows. Growth by steps that does not add up to the rate is
+// irregular.
 func (r *Result) pace(rows []*Row, j *judge.Judgement) *Pace {
 	f := r.driver(rows[0])
 	if f.driver == "" || f.times == 0 {
@@ -34,7 +34,7 @@ func (r *Result) pace(rows []*Row, j *judge.Judgement) *Pace {
 	grown := &Finding{Rows: rows}
 	g := grown.Growth()
 	if rows[0].Births.Sampled() && g.Blocks > 0 && grown.Died().Blocks > 0 {
-		return nil // what was born is not what stays: older ones go
+		return nil // the new blocks are not those that stay: older ones are freed
 	}
 	each := snapshot.Bytes(0)
 	if g.Blocks > 0 {
@@ -56,8 +56,7 @@ func (r *Result) pace(rows []*Row, j *judge.Judgement) *Pace {
 	return p
 }
 
-// ofSeveralSizes reports whether live blocks of the rows differ in size; those of one total are
-// taken for equal.
+// ofSeveralSizes reports whether live blocks of the rows differ in size; the blocks of one total count as equal.
 func (r *Result) ofSeveralSizes(rows []*Row) bool {
 	b := &r.Last.Blocks
 	size := snapshot.Unknown
@@ -79,14 +78,12 @@ func (r *Result) ofSeveralSizes(rows []*Row) bool {
 	return false
 }
 
-// Estimated reports whether only some steps, or some allocations, were recorded, each of which
-// stands for several: counts and sizes are estimates.
+// Estimated reports whether counts and sizes are estimates, since only some steps or allocations were recorded.
 func (f *Finding) Estimated() bool {
 	return f.Sampled || slices.ContainsFunc(f.Rows, func(row *Row) bool { return row.Births.Sampled() })
 }
 
-// stepTime is how long a step takes, from the marks of the two snapshots; 0 where
-// they do not tell.
+// stepTime is the mean duration of a step, from the marks of the two snapshots; 0 if unknown.
 func (r *Result) stepTime() time.Duration {
 	a, b := r.First.Mark, r.Last.Mark
 	if a.Time.IsZero() || b.Time.IsZero() || a.Step == snapshot.NoStep || b.Step <= a.Step || !b.Time.After(a.Time) {

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// sentence says by how much they grow.
+// sentence describes the growth.
 func (p *Processes) sentence(e *Reserve) string {
 	who := p.Role
 	switch {
@@ -57,7 +57,7 @@ func (p *Processes) sentence(e *Reserve) string {
 		"unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"
 }
 
-// Known is what is known of why they grow.
+// Known says what is known about the reason.
 func (p *Processes) Known() string {
 	switch {
 	case p.Recorded:
@@ -93,7 +93,7 @@ func (p *Processes) files() string {
 	return text
 }
 
-// Clause is the same in a few words: "loader worker 0 grows, +20.0 MiB/s: no stacks were recorded there".
+// clause is sentence in a few words: "loader worker 0 grows, +20.0 MiB/s: no stacks were recorded there".
 func (p *Processes) clause(e *Reserve) string {
 	grows := p.Who() + " grows"
 	switch {
@@ -108,5 +108,5 @@ func (p *Processes) clause(e *Reserve) string {
 	return fmt.Sprintf("%s, +%s/s: %s", grows, snapshot.FormatBytes(e.Rate.Bytes.Value), p.Known())
 }
 
-// Clause is String in a few words, of other processes than the recorded one.
+// Clause is String in a few words, for other processes than the recorded one.
 func (e *Reserve) Clause() string { return e.Processes.clause(e) }

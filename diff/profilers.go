@@ -6,8 +6,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// observed says of memory that profilers hold for themselves that it is no leak of the
-// program's, as long as it is little: to look leaves a few bytes each time.
+// observed clears memory that profilers hold for themselves, as long as it is little: each observation leaves a few
+// bytes.
 func (r *Result) observed(row *Row, j *judge.Judgement) {
 	if j.Verdict != Leak && j.Verdict != Inconclusive || !frame.ByProfiler(row.Frames) {
 		return

@@ -7,9 +7,9 @@ import (
 
 const whyLost = "%d of its blocks are lost: their handles were collected before they released their reference, so nothing can release the blocks"
 
-// prove makes a leak certain, or a leak of what is inconclusive, where half of its new
-// blocks, of two at least, are lost: the collector took their handles with the
-// references that these held. That some are lost is said of anything that grew.
+// prove makes a leak certain, or calls an inconclusive cluster a leak, if at least half of its new blocks, and at
+// least two, are lost: the collector freed their handles before these released their references. A smaller number is
+// added to the reasons of anything that grew.
 func (r *Result) prove(grown []cluster) {
 	before, after := lostBlocks(r.First), lostBlocks(r.Last)
 	if len(after) == 0 {
@@ -52,8 +52,7 @@ func (o *SiteAges) prove(s *snapshot.Snapshot) {
 	}
 }
 
-// lostBlocks counts the blocks of each site of which a snapshot knows that they are
-// lost; nil for none.
+// lostBlocks counts the lost blocks of each site in a snapshot; nil for none.
 func lostBlocks(s *snapshot.Snapshot) map[series.SiteKey]int64 {
 	var lost map[series.SiteKey]int64
 	for i, o := range s.Blocks.Owners {

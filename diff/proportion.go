@@ -7,13 +7,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// gained is by which share of its items a container must have become longer while it was looked at, to be as long as its device
-// holds memory.
+// gained is by how much a container's length must have changed, as a share of its items, to follow its device's
+// memory.
 const gained = 0.25
 
-// followTotals makes a leak of the largest growth on a device that nothing else decides, if all of the device grows steadily and the
-// container that holds it becomes longer in proportion. A recorder that watches one step in many knows the device's total exactly,
-// but takes blocks of one line for another's: of a model a fold no line rises steadily.
+// followTotals calls the largest growth on a device a leak if nothing else is decided there, the device's total grows
+// steadily, and the container that holds the blocks grows in proportion. A recorder that watches one step in many
+// knows the device's total exactly, but may assign blocks to the wrong line: with a new model in each fold, no single
+// line rises steadily.
 func (r *Result) followTotals(grown []cluster) {
 	seen := make(map[int]bool) // devices
 	for i := range grown {
@@ -41,7 +42,8 @@ func (r *Result) followTotals(grown []cluster) {
 	}
 }
 
-// longerWith reports whether a container has become longer by a quarter or more, and in proportion to so many bytes at each mark.
+// longerWith reports whether a container's length has changed by at least a quarter, in proportion to bytes, given
+// for each mark.
 func (r *Result) longerWith(h *snapshot.Holder, bytes []float64) bool {
 	var items, held []float64
 	for _, seen := range r.indexed().seen[h.Path] {

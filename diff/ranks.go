@@ -8,25 +8,24 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Across is what the ranks of one run show together.
+// Across combines the results of one run's ranks.
 type Across struct {
-	Ranks []int      // that were judged, ascending
+	Ranks []int      // judged ranks, ascending
 	Leaks []RankLeak // larger growth first
-	// Notes name ranks that lag, or miss snapshots that others have.
+	// Notes name ranks that are behind, or lack snapshots that others have.
 	Notes []string
 }
 
 // RankLeak is a leak, and the ranks that have it.
 type RankLeak struct {
-	Finding *Finding // of the rank where it grew most
+	Finding *Finding // from the rank where it grew most
 	Rank    int      // that rank
 	On      []int    // ascending
 }
 
-// JoinRanks returns the result of the rank that leaks most with its children, the lowest of equals,
-// with Across for all. Stacks are equal on every rank that runs the same code, so
-// that a leak is the same one where any of its stacks is. The results are of one
-// run, each of another rank; there is at least one.
+// JoinRanks returns the result of the rank that leaks most, with its children, and sets its Across; of equals, the
+// lowest rank. Ranks that run the same code have equal stacks, so a leak is the same on two ranks if they share any
+// of its stacks. The results are of one run, each of another rank; there is at least one.
 func JoinRanks(results []*Result) *Result {
 	results = slices.SortedFunc(slices.Values(results), func(a, b *Result) int { return cmp.Compare(a.Last.Rank, b.Last.Rank) })
 	a := &Across{}

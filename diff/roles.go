@@ -12,20 +12,20 @@ import (
 
 // RoleSeries is the memory of the command's processes of one role over time.
 type RoleSeries struct {
-	Name  string    // "loader worker"; of one that grows alone, "loader worker 3"
-	Most  int       // of them at once; 0 of shared memory
+	Name  string    // "loader worker"; for a single growing process "loader worker 3"
+	Most  int       // most processes at one time; 0 for shared memory
 	Bytes []float64 // at each look
-	Rate  Rate      // if it grows steadily, or a line in it leaks; else zero
+	Rate  Rate      // if it grows steadily, or a line in it leaks; else zero Rate
 	Leak  bool      // a line in it leaks
 }
 
-// matters is the share of all that a role must have held at some time to be more than a helper.
+// matters is the share of the highest total that a role must have held at some time to be more than a helper.
 const matters = 0.05
 
-// Roles is the memory of the command's processes by role, in seconds since the first look: of the process that was
-// started, of roles that grow, of the others by what they held, and of shared memory. Roles beyond the most that are asked
-// for are one. A page that several have after a fork counts for the one that forked, if the kernel said so. It is nil unless one
-// grows or two matter.
+// Roles returns the memory of the command's processes by role, over the seconds since the first look. The order is:
+// the process that was started, roles that grow, the others by memory, and shared memory. Roles beyond most are
+// combined into one. A page that a fork shares counts for the process that forked, if the kernel reported it. It is
+// nil unless a role grows or two matter.
 func (r *Result) Roles(most int) (seconds []float64, roles []RoleSeries) {
 	if r.run.Tree == nil || len(r.run.Tree.Processes) == 0 {
 		return nil, nil
@@ -78,18 +78,18 @@ func (r *Result) Roles(most int) (seconds []float64, roles []RoleSeries) {
 	return seconds, roles
 }
 
-// byRole are a tree's processes by role, apart from those that grow alone.
+// byRole is a tree's processes by role; single processes that grow are separate.
 type byRole struct {
 	tree    *snapshot.Tree
-	private [][]snapshot.Bytes    // of processes and their looks
+	private [][]snapshot.Bytes    // [process][look]
 	times   []time.Time           // of looks, ascending
 	index   map[time.Time]int     // into times
-	alone   map[int]bool          // processes that grow and others of their role do not
+	alone   map[int]bool          // PIDs of processes that grow while others of their role do not
 	grows   map[string]RoleSeries // by name
 	first   string                // the role of the process that was started
 }
 
-// sharedMemory is its name as a role.
+// sharedMemory is the role name of shared memory.
 const sharedMemory = "shared memory"
 
 func (r *Result) byRole() *byRole {
@@ -130,7 +130,7 @@ func (r *Result) byRole() *byRole {
 	return g
 }
 
-// rank is 0 of the process that was started, 1 of what grows, and 2 of others.
+// rank is 0 for the process that was started, 1 for roles that grow, and 2 for others.
 func (g *byRole) rank(role string) int {
 	switch _, grows := g.grows[role]; {
 	case role == g.first:
@@ -151,7 +151,7 @@ func (g *byRole) role(p *snapshot.TreeProcess) string {
 	return KindOf(p.Role)
 }
 
-// each calls f with the private memory of each process at each look, an index of times.
+// each calls f with the private memory of each process at each look; at is an index of times.
 func (g *byRole) each(f func(role string, at int, bytes float64)) {
 	for i := range g.tree.Processes {
 		p := &g.tree.Processes[i]
@@ -162,7 +162,8 @@ func (g *byRole) each(f func(role string, at int, bytes float64)) {
 	}
 }
 
-// shared is shared memory: the files of it that are known, or what the process has that has most.
+// shared is shared memory: the size of its known files, or the shared memory of the process that has most, whichever
+// is larger.
 func (g *byRole) shared() RoleSeries {
 	s := g.grows[sharedMemory]
 	s.Name, s.Bytes = sharedMemory, make([]float64, len(g.times))
@@ -179,14 +180,14 @@ func (g *byRole) shared() RoleSeries {
 	return s
 }
 
-// RoleNow are the processes of one role that are there.
+// RoleNow is the processes of one role that exist now.
 type RoleNow struct {
 	Name    string // "loader worker"
 	Count   int
 	Private snapshot.Bytes
 }
 
-// RolesNow are those of a table's last moment, the most memory first; nil for no table.
+// RolesNow returns the roles at the last look of a process tree, most memory first; nil for no tree.
 func RolesNow(tree *snapshot.Tree) (roles []RoleNow) {
 	if tree == nil {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// holdSegments names the holder of leaking segments of shared memory: a container that becomes longer in proportion, and holds
-// what the same line made on the language's heap, their handles. The handles' leak is a part of theirs.
+// holdSegments finds the holder of leaking segments of shared memory: a container that grows in proportion, and holds
+// what the same line allocated on the language's heap, the handles. The leak of the handles is then added to that of
+// the segments.
 func (r *Result) holdSegments() {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -45,8 +46,8 @@ func (r *Result) holdSegments() {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return behind[f.Rows[0]] })
 }
 
-// tensorsInSegments reports whether shared memory that grew is of tensors that leak in recorded processes: they grew by as much, and the
-// private memory there did not. Their findings say so.
+// tensorsInSegments reports whether growing shared memory consists of tensors that leak in recorded processes: these
+// grew by at least half as much, and the private memory there did not. It adds that to the reasons of their findings.
 func (r *Result) tensorsInSegments(e *Reserve) bool {
 	var of []*Finding
 	all := snapshot.Bytes(0)
@@ -79,7 +80,7 @@ func (r *Result) tensorsInSegments(e *Reserve) bool {
 	return true
 }
 
-// privateGrowthOf is by how much the private memory of a process has grown since a moment.
+// privateGrowthOf is the growth of a process's private memory since a moment.
 func (r *Result) privateGrowthOf(pid int, since time.Time) (grown snapshot.Bytes, known bool) {
 	p := r.run.Tree.ProcessAt(pid, since)
 	if p == nil {
@@ -93,10 +94,11 @@ func (r *Result) privateGrowthOf(pid int, since time.Time) (grown snapshot.Bytes
 	return p.Points[len(p.Points)-1].Anonymous - p.Points[first].Anonymous, true
 }
 
-// ofSegments reports whether a finding is of segments of shared memory.
+// ofSegments reports whether a finding consists of segments of shared memory.
 func ofSegments(f *Finding) bool { return f.Rows[0].Device.Kind == snapshot.SharedMemory }
 
-// madeWith reports whether a row is of the language's heap, and the line that made a finding's segments is in its stack.
+// madeWith reports whether a row is on the language's heap, and the line that allocated a finding's segments is in
+// its stack.
 func madeWith(f *Finding, row *Row) bool {
 	return onLanguageHeap([]*Row{row}) && slices.Contains(row.Frames, f.Rows[0].Frames[f.Headline])
 }

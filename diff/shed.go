@@ -2,8 +2,9 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// Shed lets go of the blocks of all snapshots but the first and the last. The series have what a result tells of those between, which
-// are most of a run's memory: the results of a thousand ranks then fit beside each other. The run is not to be judged again.
+// Shed releases the blocks of all snapshots but the first and the last. The result needs only the series for those
+// between, which take most of a run's memory. So the results of a thousand ranks fit into memory together. The run
+// cannot be judged again.
 func (r *Result) Shed() {
 	shed(r.run)
 	if r.after != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Band is the range in which a meter of a device stays after warm-up.
+// Band is the range of a meter of a device after warm-up.
 type Band struct {
 	Low, High snapshot.Bytes
 }
@@ -19,22 +19,23 @@ func (b Band) Spread() float64 {
 	return float64(b.High-b.Low) / float64(b.High+b.Low)
 }
 
-// Steadiness is how far the meters of a device stray after warm-up.
+// Steadiness is how much the meters of a device vary after warm-up.
 type Steadiness struct {
 	Device         snapshot.Device
 	Points         int
 	Live, Reserved Band
-	// Peak is the highest peak so far, from after warm-up to the end, as snapshots have it; zero where they have none. It rises where a step of
-	// the run went higher than all before.
+	// Peak is the range of the highest peak so far, from after warm-up to the end, as snapshots record it; zero if
+	// they do not. It is wide if a step went higher than all before.
 	Peak Band
 }
 
 const (
-	warmUp       = 4 // one in so many points counts as warm-up
-	fewestSteady = 8 // points that a band takes
+	warmUp       = 4 // the first 1/warmUp of the points is warm-up
+	fewestSteady = 8 // fewest points of a band
 )
 
-// Steady tells how steady each device's memory is after the first quarter of the run; devices with too few points, or no memory, are left out.
+// Steady returns how steady each device's memory is after the first quarter of the run. Devices with too few points,
+// or no memory, are left out.
 func (r *Result) Steady() []Steadiness {
 	var out []Steadiness
 	for i, d := range r.Series.Devices {
@@ -62,7 +63,8 @@ func (r *Result) Steady() []Steadiness {
 	return out
 }
 
-// highestAfterWarmUp is a device's highest peak so far in the first snapshot after the first quarter of the run, and in the last.
+// highestAfterWarmUp is a device's highest peak so far in the first snapshot after the first quarter of the run, and
+// in the last one.
 func (r *Result) highestAfterWarmUp(d snapshot.Device) Band {
 	if r.run == nil {
 		return Band{}

@@ -11,9 +11,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// strangers says why what a later snapshot of the run holds more cannot be growth: two
-// that follow each other are not of one process, or of parts of it that have no block in
-// common; at is the later. It is "" for snapshots that can be compared.
+// strangers says why a larger later snapshot cannot be growth: two consecutive snapshots are of different processes,
+// or of parts of one process's record that have no block in common. at is the later one. why is "" if all can be
+// compared.
 func strangers(run *snapshot.Run) (why string, at int) {
 	for i := 1; i < len(run.Snapshots); i++ {
 		a, b := run.Snapshots[i-1], run.Snapshots[i]
@@ -31,7 +31,7 @@ func strangers(run *snapshot.Run) (why string, at int) {
 	return "", 0
 }
 
-// apart says why two snapshots are not of one process; "" where they can be.
+// apart says why two snapshots are not of one process; "" if they may be.
 func apart(a, b *snapshot.Snapshot) string {
 	switch {
 	case a.Producer != b.Producer:
@@ -51,14 +51,14 @@ func apart(a, b *snapshot.Snapshot) string {
 const separateRecordings = "each snapshot has only allocations of its own recording, and the recordings do not overlap: " +
 	"record from the program's start, or take snapshots of all live memory"
 
-// separate is true for two parts of one process's record, of which the later knows nothing of
-// what the earlier left.
+// separate reports whether two snapshots are parts of one process's record, of which the later knows nothing about
+// the blocks of the earlier.
 func separate(a, b *snapshot.Snapshot) bool {
 	return a.History.Process != "" && a.History.Process == b.History.Process && !b.History.First.Before(a.History.Last)
 }
 
-// otherProgram says which files the stacks of two snapshots are of, where they have none
-// of the user's in common; "" where they have one, or one of them has none at all.
+// otherProgram names files of the stacks of two snapshots if they have no file of the user's in common; "" if they
+// have one, or if one of them has no such file.
 func otherProgram(a, b *snapshot.Snapshot) string {
 	if a.Stacks == nil || b.Stacks == nil || shareStack(a, b) {
 		return ""
@@ -83,8 +83,8 @@ func otherProgram(a, b *snapshot.Snapshot) string {
 	return fmt.Sprintf("their stacks share no file (%s and %s)", of, another)
 }
 
-// shareStack reports whether both have a live block of one stack, which is soon found in one
-// table of stacks, as the snapshots of a run have.
+// shareStack reports whether both have a live block with the same stack. It is quick for snapshots with one table of
+// stacks, as in a run, and false for others.
 func shareStack(a, b *snapshot.Snapshot) bool {
 	if a.Stacks != b.Stacks {
 		return false
@@ -103,8 +103,8 @@ func shareStack(a, b *snapshot.Snapshot) bool {
 	return false
 }
 
-// eachOwnFile calls yield with the file of each frame of the user's on the stacks of live
-// blocks, until it returns false.
+// eachOwnFile calls yield with the file of each of the user's frames in the stacks of live blocks, until yield
+// returns false.
 func eachOwnFile(s *snapshot.Snapshot, yield func(file string) bool) {
 	seen := make(map[snapshot.StackID]bool)
 	for i, state := range s.Blocks.State {
@@ -123,8 +123,7 @@ func eachOwnFile(s *snapshot.Snapshot, yield func(file string) bool) {
 	}
 }
 
-// resumed is the part of a run behind the last of its restarts, where that is long enough
-// to be judged by itself; nil where there is none, or where it is too short.
+// resumed is the part of a run after its last restart, if it is long enough to be judged alone; else nil.
 func resumed(run *snapshot.Run) *snapshot.Run {
 	all := run.Snapshots
 	at := len(all) - 1
@@ -147,12 +146,12 @@ func resumed(run *snapshot.Run) *snapshot.Run {
 	return &part
 }
 
-// restarted is true for two snapshots of one program and rank in different processes.
+// restarted reports whether two snapshots are of one program and rank, in different processes.
 func restarted(a, b *snapshot.Snapshot) bool {
 	return a.Producer == b.Producer && a.Rank == b.Rank && series.Placed(a) && series.Placed(b) && !series.SameProcess(a, b)
 }
 
-// where says between which snapshots the process changes.
+// where says where the process changes.
 func where(all []*snapshot.Snapshot, at int) string {
 	before, after := all[at-1].Mark.Step, all[at].Mark.Step
 	if before == snapshot.NoStep || after == snapshot.NoStep {
@@ -161,9 +160,8 @@ func where(all []*snapshot.Snapshot, at int) string {
 	return fmt.Sprintf("the process changes between steps %d and %d, as when training is resumed", before, after)
 }
 
-// restart is a note on a run whose snapshots are of one process up to one and of another
-// from the next on, as of a training that was resumed; "" where either part is too short
-// to be judged by itself.
+// restart is a note on a run whose process changes before the snapshot at, as when training is resumed; "" if either
+// part has fewer than two snapshots.
 func restart(run *snapshot.Run, at int) string {
 	all := run.Snapshots
 	if at < 2 || at > len(all)-2 {
@@ -172,9 +170,9 @@ func restart(run *snapshot.Run, at int) string {
 	return where(all, at) + ": compare only the snapshots before it, or only those after"
 }
 
-// inUse are a snapshot's devices without those that nothing is reserved on, as a file
-// lists all of a machine; all of them where none has any. Compiled programs are no device,
-// which JAX makes before it uses one, and neither is autograd's graph.
+// inUse returns the devices of a snapshot with reserved memory, since a file may list all devices of a machine; all
+// of them if none has any. Compiled programs, which JAX creates before it uses a device, and autograd's graph are no
+// devices.
 func inUse(s *snapshot.Snapshot) []snapshot.Device {
 	var all, used []snapshot.Device
 	for _, d := range s.Devices {
@@ -198,7 +196,7 @@ func shareDevice(a, b []snapshot.Device) bool {
 	})
 }
 
-// otherDevice says which device has another name in b than in a; "" for none.
+// otherDevice names a device that has different names in a and b; "" for none.
 func otherDevice(a, b *snapshot.Snapshot) string {
 	for _, d := range a.Devices {
 		for _, e := range b.Devices {
@@ -210,8 +208,8 @@ func otherDevice(a, b *snapshot.Snapshot) string {
 	return ""
 }
 
-// doubt takes back what is said of growth between snapshots that cannot be compared:
-// neither that it goes on nor that it stopped is known of any.
+// doubt makes a verdict inconclusive if the snapshots cannot be compared: then neither continued growth nor its end
+// is known.
 func (r *Result) doubt(j *judge.Judgement) {
 	if !r.Comparable {
 		j.Reasons, j.Rate = nil, Rate{}

@@ -10,11 +10,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// eachPart is how many processes that follow each other count as one, and fewestParts how many such show growth.
+// eachPart is how many consecutive processes count as one, at least, and fewestParts how many such parts can show
+// growth.
 const eachPart, fewestParts = 2, 9
 
-// growingSuccessors finds processes that follow each other and take more memory each time. A short-lived process shows no growth by
-// itself. What one parent forks is of one kind: a fork that ends at once has no name yet.
+// growingSuccessors finds processes that follow each other and each take more memory. A short-lived process shows no
+// growth alone. All forks of one parent are one kind, since a fork that ends at once has no name yet.
 func (r *Result) growingSuccessors(f *forest, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (out []Reserve) {
 	groups := make(map[string][]*snapshot.TreeProcess)
 	for _, p := range f.others {
@@ -39,8 +40,9 @@ func (r *Result) growingSuccessors(f *forest, memory func(*snapshot.ProcessPoint
 	return out
 }
 
-// successors are what processes that follow each other had, each at most, beyond what it had from its parent. They are empty if there
-// are too few. A look comes at any moment of so short a life, so that the most of several counts.
+// successors returns the highest memory of consecutive processes, beyond what they inherited from their parents;
+// empty if there are too few. A look comes at a random moment of such a short life, so the highest of several
+// processes counts.
 func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.ProcessPoint) snapshot.Bytes) (x, y []float64) {
 	parts := min(len(of)/eachPart, series.Windows)
 	if parts < fewestParts {
@@ -64,7 +66,7 @@ func (f *forest) successors(of []*snapshot.TreeProcess, memory func(*snapshot.Pr
 	return x, y
 }
 
-// shares reports whether a process had pages in common with its parent when it began: it is a fork.
+// shares reports whether a process had pages in common with its parent at its first look, and so is a fork.
 func (f *forest) shares(p *snapshot.TreeProcess) bool {
 	return len(f.common[p]) > 0 && f.common[p][0] > 0
 }

@@ -6,12 +6,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// agentTakes is what memdiag's agent itself takes in a process that it records, in the first ten seconds or so: 5 to 9 MiB in
-// each loader worker of a program whose workers grow by 1.5 MiB without it, and 0.2 MiB in the 40 seconds after.
+// agentTakes is how much memdiag's agent itself takes in a recorded process, in about the first ten seconds: 5 to 9
+// MiB in each loader worker of a program whose workers grow by 1.5 MiB without it, and 0.2 MiB in the following 40
+// seconds.
 const agentTakes = 10 << 20
 
-// agentsTake is how much of the growth of processes is no block of the program's, in those of them that were recorded: what
-// memdiag's agents take, and the share of malloc's free memory of what they grew by meanwhile.
+// agentsTake is how much of the growth of recorded processes is not the program's blocks: memory of memdiag's agents,
+// and growth of malloc's free memory.
 func (r *Result) agentsTake(growth snapshot.Bytes, of ...*snapshot.TreeProcess) (taken snapshot.Bytes) {
 	var all, free float64
 	for _, p := range of {
@@ -32,12 +33,13 @@ func (r *Result) agentsTake(growth snapshot.Bytes, of ...*snapshot.TreeProcess) 
 	return taken
 }
 
-// keptFree is the share of what the program has from malloc that malloc may have free beside it, as it comes to have with blocks
-// of any size: PyTorch's loader workers that hand tensors over in files gained a sixth in 15 s, and no more.
+// keptFree is how much free memory malloc may have, as a share of what the program has from it, as happens with
+// blocks of any size: PyTorch's loader workers that pass tensors in files gained a sixth in 15 s, and no more.
 const keptFree = 0.25
 
-// freeShare is which part of a process's growth is malloc's free memory. Where that grows in the second half of the time by more
-// than half of what it did in the first, it may go on: only the first half of it is left out, unless all of it is little.
+// freeShare is the share of a process's growth that is malloc's free memory. If that memory grows in the second half
+// of the time by more than half of its growth in the first, it may go on to grow. Then only the first half is
+// counted, unless all of it is little.
 func freeShare(first, half, last snapshot.Meters) float64 {
 	free := func(m snapshot.Meters) snapshot.Bytes { return m.Reserved - m.Allocated }
 	early, late := free(half)-free(first), free(last)-free(half)
@@ -50,7 +52,7 @@ func freeShare(first, half, last snapshot.Meters) float64 {
 	return min(1, float64(early+late)/float64(last.Driver-first.Driver))
 }
 
-// ofProcessItself are the meters of a snapshot's process; zero if it has none.
+// ofProcessItself returns the meters of a snapshot's process; zero if it has none.
 func ofProcessItself(s *snapshot.Snapshot) snapshot.Meters {
 	at := slices.IndexFunc(s.Devices, func(d snapshot.Device) bool { return d.Kind == snapshot.Process })
 	if at < 0 {

@@ -2,61 +2,56 @@ package diff
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// The thresholds of the judge: what it takes to call growth a leak, bounded or undecided. A share is of 1,
-// and a chance is a probability. Those of the process and its meters, of lines, of holders and of forecasts
-// stand where they are used.
+// Thresholds for calling growth a leak, bounded or undecided. A share is a part of 1, and a chance is a probability.
+// Thresholds of the process and its meters, of lines, holders and forecasts are where they are used.
 
-// What is no leak's.
+// Thresholds of growth that is no leak.
 const (
-	// leastChurned is how many blocks a site must have held half-way for most of them to be gone: of one, a
-	// leak may hold one that goes as well.
+	// leastChurned is how many blocks a site must have held half-way for most of them to be freed: even a leak may
+	// free a single one.
 	leastChurned = 2
-	// profilerBytes and profilerShare, of all that is live, are what a profiler may hold for itself: the larger
-	// of the two. A program that keeps all that a profiler gave it passes them before long, and leaks.
+	// profilerBytes and profilerShare, of all live memory, are how much a profiler may hold for itself: the larger of
+	// the two. A program that retains a profiler's results soon exceeds them, and leaks.
 	profilerBytes = 64 * snapshot.KiB
 	profilerShare = 0.01
-	// standFor is the share of the steps that the blocks of recorded ones must stand for, for growth in each step.
+	// standFor is the least share of the steps that the blocks of recorded steps must stand for, for growth in each
+	// step.
 	standFor = 0.8
 )
 
-// What grows together, and what it follows.
+// Thresholds for growth that belongs together, and for what growth follows.
 const (
-	// alikeBirths is how much of two sets of birth steps must be common, and alikeCurves by how
-	// much two curves may differ as a share of their rise, for the growth to be in step.
+	// Growth is in step if at least alikeBirths of two sets of birth steps are common, or if two curves differ by at
+	// most alikeCurves of their rise.
 	alikeBirths = 0.8
 	alikeCurves = 0.15
-	// exceptions is the share of events that need not coincide with what growth is
-	// said to follow; of five or more, one is let pass, since the end of a run may be
-	// that of an epoch and nothing tells.
+	// exceptions is the share of events that need not coincide with what growth follows. Of five or more events one
+	// may always miss, since the end of a run may be the end of an epoch without a record.
 	exceptions = 0.1
-	// atMost is the share of all steps that may coincide with it by themselves.
+	// atMost is the largest share of all steps that may coincide with it by chance.
 	atMost = 0.5
-	// irregular is the least spread of the gaps between events, as a share of their
-	// mean, that no rule makes; a coin thrown in each step has sqrt(1-p), which is
-	// more for all that comes less often than every other step.
+	// irregular is the least spread of the gaps between events, as a share of their mean, that no rule causes. Random
+	// events with chance p in each step have sqrt(1-p), which is more for all that are rarer than every other step.
 	irregular = 0.5
-	// pauses is by how much the mean of the gaps is above their median where growth stops
-	// at times.
+	// pauses is how many times its median the mean gap is if growth stops at times.
 	pauses = 1.25
-	// gapped is how many gaps it takes to know a spread.
+	// gapped is how many gaps are needed to know their spread.
 	gapped = 5
 )
 
-// What one snapshot tells by the ages of its blocks.
+// Thresholds for the ages of blocks in one snapshot.
 const (
-	// shortest is the least number of steps that a verdict is given on.
+	// shortest is the least number of steps for a verdict.
 	shortest = 20
-	// evenSteps is in how many distinct steps births must lie to be called even, and
-	// manySteps in how many for it to be strong evidence.
+	// evenSteps is in how many distinct steps births must lie to be even, and manySteps for strong evidence.
 	evenSteps, manySteps = 6, 12
-	// widest is the longest gap, as a share of the run, of what is born throughout.
-	// Fewer than manySteps births at random moments leave no longer one often enough,
-	// and what is made once now and then is no leak: so few must be regular, no gap
-	// longer than regular times their mean distance. Of six to eleven random ones 3 % are.
+	// widest is the longest gap, as a share of the run, of births throughout the run. With fewer than manySteps
+	// births, random moments often leave no longer gap, and occasional allocations are no leak. So fewer births must
+	// be regular: no gap longer than regular times their mean distance. Of six to eleven random births 3 % are.
 	widest, regular = 0.25, 1.5
-	// uneven is the chance below which a spread is not even, unless it is off by less
-	// than nearlyEven: among thousands of births the smallest warm-up is significant.
+	// uneven is the chance below which a spread is not even, unless its distance is below nearlyEven: with thousands
+	// of births, the smallest warm-up is significant.
 	uneven, nearlyEven = 0.01, 0.1
-	// early and late are the shares of the run that count as its start, and as now.
+	// early and late are the shares of the run that count as its start and as recent.
 	early, late = 0.1, 0.05
 )

@@ -8,11 +8,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// levelShare is the share of a site's growth by which the memory of its device may vary to have stayed as it was, and sameShare that
-// of one which is the same all along.
+// levelShare is how much the memory of a device may vary, as a share of a site's growth, to count as level; sameShare
+// is the same for constant memory.
 const levelShare, sameShare = 0.1, 0.01
 
-// onDevice is what all sites of a device held at each mark.
+// onDevice is the total of all sites of a device at each mark.
 func (r *Result) onDevice(device int) []float64 {
 	if r.totals == nil {
 		r.totals = make([][]float64, len(r.Series.Devices))
@@ -29,7 +29,7 @@ func (r *Result) onDevice(device int) []float64 {
 	return r.totals[device]
 }
 
-// unassigned takes back that blocks leak, or may, while their device holds no more for it.
+// unassigned withdraws a leak, or a possible one, if the total of its device did not grow with it.
 func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	site := r.Series.Site(row)
 	if site == nil || j.Verdict != Leak && j.Verdict != Inconclusive {
@@ -59,10 +59,10 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	if j.Verdict != Leak {
 		return
 	}
-	// A recorder that watches some steps only has what it did not watch there: where the lines that it knows let go of as
-	// much, it is theirs.
+	// A recorder that watches some steps lists blocks of unwatched steps here. If known lines freed as much, the
+	// blocks are theirs.
 	least := slices.Min(site.Bytes)
-	from := last // where it was least for the last time
+	from := last // the last mark with the least
 	for site.Bytes[from] != least {
 		from--
 	}
@@ -72,8 +72,8 @@ func (r *Result) unassigned(row *Row, j *judge.Judgement) {
 	}
 }
 
-// renewed reports whether one list or dictionary with an item or more for each of the row's blocks holds them, and is as long in
-// each of three snapshots or more: it takes in nothing, and lets go of an item for each that is new.
+// renewed reports whether one list or dictionary with at least one item for each of the row's blocks holds them, and
+// has the same length in all of at least three snapshots: it frees an item for each new one.
 func (r *Result) renewed(row *Row) bool {
 	h, times := holder(r.Last, row), 0
 	if h == nil || !slices.Contains([]string{"list", "dict"}, h.Kind) || int64(h.Items) < row.After.Blocks {
@@ -90,8 +90,8 @@ func (r *Result) renewed(row *Row) bool {
 	return times >= 3
 }
 
-// jointly has doubt in the largest of the sites that settled on a device of which no site may leak, if all of them
-// together grow steadily: one line may have blocks that another made, or let go of in a step that nobody watched.
+// jointly makes the largest settled site of a device inconclusive if no site of the device may leak, but all of them
+// together grow steadily: one line may have blocks that another allocated, or freed in an unwatched step.
 func (r *Result) jointly(open, settled []member) (stillOpen, stillSettled []member) {
 	for device := range r.Series.Devices {
 		on := func(m member) bool {

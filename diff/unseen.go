@@ -8,21 +8,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Unseen are live blocks of a site that a recorder counted and whose births it did not see,
-// since it watches some steps only. They were born in steps From to To-1.
+// Unseen are live blocks of a site that a recorder counted without seeing their births, since it watches only some
+// steps. They were born in steps From to To-1.
 type Unseen struct {
 	Device   snapshot.Device
 	Hash     snapshot.Hash
 	From, To int64
 	Tally
 
-	watched []int64 // steps in which a birth was seen, ascending
+	watched []int64 // steps with an observed birth, ascending
 }
 
-// UnseenBirths bounds the births of blocks that nobody saw, by site and step. The series over is of
-// the snapshot's run: a site's blocks were born between the two marks at which it had fewer and
-// more. Where the series is nil, or does not tell, births may lie anywhere before the snapshot.
-// It is nil where each birth was seen, or none is known.
+// UnseenBirths bounds the births of blocks that nobody saw, by site and step. over is the series of the snapshot's
+// run: a site's blocks were born between the two marks where it had fewer and where it had more. If over is nil, or
+// does not show it, births may lie anywhere before the snapshot. The result is nil if each birth was seen, or none is
+// known.
 func UnseenBirths(s *snapshot.Snapshot, over *Series) []Unseen {
 	b := &s.Blocks
 	if b.BirthStep == nil || b.Count == nil || s.Mark.Step <= 0 {
@@ -56,7 +56,7 @@ func UnseenBirths(s *snapshot.Snapshot, over *Series) []Unseen {
 	return out
 }
 
-// unseenOf is what a row stands for beside the one block that was seen.
+// unseenOf is what a row stands for beyond the one block that was seen.
 func unseenOf(b *snapshot.Blocks, row int) Tally {
 	n := b.CountOf(row)
 	return Tally{Blocks: n - 1, Bytes: b.Size[row] - b.Size[row]/snapshot.Bytes(n), Requested: b.Requested[row] - b.Requested[row]/snapshot.Bytes(n)}
@@ -67,8 +67,8 @@ func SeenOf(b *snapshot.Blocks, row int) Tally {
 	return Tally{Blocks: b.CountOf(row), Bytes: b.Size[row], Requested: b.Requested[row]}.Minus(unseenOf(b, row))
 }
 
-// between divides the blocks among the stretches between marks in which the site gained more
-// than the births that were seen there.
+// between divides the blocks among the intervals between marks in which the site gained more than the births that
+// were seen.
 func (u Unseen) between(over *Series, key series.SiteKey, births []int64) []Unseen {
 	if over == nil || over.Axis.Unit != Step {
 		return []Unseen{u}
@@ -105,13 +105,13 @@ func (u Unseen) between(over *Series, key series.SiteKey, births []int64) []Unse
 	return slices.DeleteFunc(parts, func(p Unseen) bool { return p.Blocks == 0 })
 }
 
-// Within is how many of them fall into steps from to to-1, if they are spread evenly over the
-// steps that were not watched. Parts that together are the whole sum to it.
+// Within is how many of the blocks fall into steps from from to to-1, if they are spread evenly over the unwatched
+// steps. The parts of a partition sum to the whole.
 func (u *Unseen) Within(from, to int64) Tally {
 	return u.until(to).Minus(u.until(from))
 }
 
-// until is how many fall into steps before to.
+// until is how many blocks fall into steps before to.
 func (u *Unseen) until(to int64) Tally {
 	to = min(max(to, u.From), u.To)
 	if all := u.unwatched(u.To); all > 0 {
@@ -120,7 +120,7 @@ func (u *Unseen) until(to int64) Tally {
 	return u.Part(to-u.From, u.To-u.From)
 }
 
-// unwatched counts the steps from From to to-1 in which no birth was seen.
+// unwatched counts the steps from From to to-1 without an observed birth.
 func (u *Unseen) unwatched(to int64) int64 {
 	low, _ := slices.BinarySearch(u.watched, u.From)
 	high, _ := slices.BinarySearch(u.watched, to)

@@ -11,18 +11,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// unwatchedShare is the part of a run that a recorder may leave unwatched at its end. By design
-// it leaves up to a quarter: a snapshot that is dear comes when a quarter more of the steps have passed.
+// unwatchedShare is the share of a run that a recorder may leave unwatched at its end. By design it leaves up to a
+// quarter: a costly snapshot comes when a quarter more steps have passed.
 const unwatchedShare = 1. / 3
 
-// unwatched says what of a recorded run was not watched, as a clause; "" where snapshots reach to
-// its end, and of memdiag's own workloads, whose recording ends with one.
+// unwatched says, as a clause, which part of a recorded run was not watched; "" if snapshots reach its end, and for
+// memdiag's own workloads, whose recording ends with a snapshot.
 func unwatched(run *snapshot.Run) string {
 	info, all := &run.Info, run.Snapshots
 	if info.Workload != "" || len(all) < 2 {
 		return ""
 	}
-	chosen := info.Command != nil && info.Every == 0 // the recorder chose when to look
+	chosen := info.Command != nil && info.Every == 0 // the recorder chose the moments
 	last := all[len(all)-1].Mark
 	if last.Step != snapshot.NoStep {
 		switch before := all[len(all)-2].Mark.Step; {
@@ -33,7 +33,7 @@ func unwatched(run *snapshot.Run) string {
 		}
 		return ceased(run)
 	}
-	// A clock that was set during the run tells nothing.
+	// A clock that was set during the run shows nothing.
 	if !chosen || info.Finished == nil || last.Time.Before(info.Started) || last.Time.After(*info.Finished) {
 		return ""
 	}
@@ -54,15 +54,15 @@ func unwatched(run *snapshot.Run) string {
 	return ""
 }
 
-// starvedShare is the part of a run's time for which a program that hardly worked waited for a processor, and
-// leastWorked how long one that did not wait has worked enough.
+// starvedShare is the share of its time that a starved program waited for a processor, and leastWorked how much time
+// without waiting is enough work.
 const (
 	starvedShare = 0.75
 	leastWorked  = time.Second
 )
 
-// starved says that a program had hardly a processor to work with, as a clause: on a busy machine one that leaks a block a
-// request may serve ten requests in six seconds.
+// starved says, as a clause, that a program got hardly any processor time: on a busy machine, a program that leaks a
+// block per request may serve ten requests in six seconds.
 func starved(all []*snapshot.Snapshot) string {
 	first, last := all[0], all[len(all)-1]
 	span, waited := last.Mark.Time.Sub(first.Mark.Time), last.Waited-first.Waited
@@ -72,11 +72,11 @@ func starved(all []*snapshot.Snapshot) string {
 	return fmt.Sprintf("the program waited for a processor for %.0f %% of the time, and did too little to show a leak: the machine was busy", 100*min(1, float64(waited)/float64(span)))
 }
 
-// nearEnd is where in a run its end begins, as a share.
+// nearEnd is where the end of a run begins, as a share of the run.
 const nearEnd = 0.8
 
-// emptied says that by the clock the last snapshots came after the work, as a clause: memory that had grown steadily up to
-// near the end is mostly free at the last; "" otherwise. The function that held it may have returned.
+// emptied says, as a clause, that the last snapshot by the clock came after the work: memory that had grown steadily
+// until near the end is mostly free there; "" otherwise. The function that held it may have returned.
 func (r *Result) emptied() string {
 	from, x := r.Series.WarmUp(), r.Series.Axis.X
 	for device, d := range r.Series.Devices {
@@ -102,12 +102,13 @@ func (r *Result) emptied() string {
 	return ""
 }
 
-// ending is how long a program may take to end, when nothing is recorded any more. Without it, of 55 runs of programs that step to
-// their end the last snapshot came 0.8 to 4 s before it, at most 0.26 of the run beyond these 2 s, and else up to 0.08.
+// ending is how long a program may take to end after its last snapshot. Of 55 runs of programs that step until their
+// end, the last snapshot came 0.8 to 4 s before the end: beyond these 2 s at most 0.26 of the run, and without them
+// otherwise up to 0.08.
 const ending = 2 * time.Second
 
-// thinned reports whether the last of so many snapshots came so far after the one before it
-// that growth between them is one step up, whatever it was. Few snapshots lie far apart by nature.
+// thinned reports whether the last snapshot came so long after the one before it that growth between them is one
+// jump, whatever it was. A few snapshots are always far apart.
 func thinned(snapshots int, apart, length float64) bool {
 	return snapshots > series.Testable && apart > unwatchedShare*length
 }
@@ -119,12 +120,11 @@ func roughly(d time.Duration) string {
 	return Second.Text(d.Seconds())
 }
 
-// Run is the run that was judged: of one that was resumed, its last part.
+// Run is the judged run: the last part of one that was resumed.
 func (r *Result) Run() *snapshot.Run { return r.run }
 
-// Doubt says why a run may leak though nothing was found, as a clause; "" where nothing speaks
-// for that. unseen is the memory of interest that was not recorded. Growth of the process that no
-// stack explains is another matter: see Unexplained.
+// Doubt says, as a clause, why a run may leak although no leak was found; "" for no reason. unseen is the memory of
+// interest that was not recorded. Growth of the process that no stack explains is separate: see Unexplained.
 func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 	info := &r.run.Info
 	switch {
@@ -144,13 +144,14 @@ func (r *Result) Doubt(unseen []snapshot.Unseen) string {
 	return cmp.Or(r.unwatched, r.afterSteps(), r.seldom())
 }
 
-// stayedEmpty reports whether nothing is live because Python's heap, which the recorder counts
-// in all before it looks for lines, did not grow, or no tensor on the CPU was kept, in a run that would have shown it.
+// stayedEmpty reports whether no block is live because Python's heap did not grow, which the recorder measures as a
+// whole before it searches for lines, or because no tensor on the CPU was retained, in a run that would have shown a
+// leak.
 func (r *Result) stayedEmpty() bool {
 	counted := false
 	for _, d := range r.Last.Devices {
 		switch d.Kind {
-		case snapshot.Process, snapshot.Items, snapshot.Graph: // which have no bytes of their own
+		case snapshot.Process, snapshot.Items, snapshot.Graph: // without bytes of their own
 		case snapshot.PythonHeap, snapshot.CPU:
 			if d.Meters.Allocated != 0 {
 				return false
@@ -163,7 +164,7 @@ func (r *Result) stayedEmpty() bool {
 	return counted && r.Least().Every > 0
 }
 
-// unsure takes strength from a verdict on a run of which a part was not watched.
+// unsure weakens a verdict on a run of which a part was not watched.
 func (r *Result) unsure(j *judge.Judgement) {
 	if r.unwatched == "" || j.Evidence != Strong {
 		return
@@ -172,8 +173,8 @@ func (r *Result) unsure(j *judge.Judgement) {
 	j.Because("%s", r.unwatched)
 }
 
-// WouldShow reports whether the process's own memory, had it grown in addition at a rate, would be
-// said to grow. It is found by trial, as Least is.
+// WouldShow reports whether the process's own memory would be reported as growing if it had also grown at this rate.
+// It is found by trial, as Least is.
 func (r *Result) WouldShow(rate Rate) bool {
 	s := r.Series
 	if _, rest := s.Unrecorded(); len(rest) > 0 && rate.Unit == s.Axis.Unit {

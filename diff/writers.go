@@ -8,8 +8,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// writer is the role of the process, or of the processes of one kind, that wrote most nearly as much as the files of shared memory
-// grew by; "" if none wrote half as much, and no more than four times. Whoever closes a file that he wrote has no part of it any more.
+// writer is the role of the process, or of the processes of one kind, whose writes come closest to the growth of the
+// files of shared memory; "" if none wrote between half and four times as much. A process that closes a file that it
+// wrote no longer maps it.
 func (f *forest) writer() string {
 	const least, most, alone = 0.5, 4, 0.8
 	first := slices.IndexFunc(f.tree.Host, func(h snapshot.HostPoint) bool { return h.Folder != "" })
@@ -17,7 +18,7 @@ func (f *forest) writer() string {
 		return ""
 	}
 	grown := 0.
-	for i := range f.tree.Host[first:] { // the files go with the last process
+	for i := range f.tree.Host[first:] { // the files are removed with the last process
 		grown = max(grown, float64(f.tree.Host[first+i].SegmentBytes-f.tree.Host[first].SegmentBytes))
 	}
 	type kind struct {
@@ -36,7 +37,7 @@ func (f *forest) writer() string {
 		kinds[KindOf(p.Role)] = k
 	}
 	nearest, role := math.Inf(1), ""
-	for _, name := range slices.Sorted(maps.Keys(kinds)) { // of two as near always the same
+	for _, name := range slices.Sorted(maps.Keys(kinds)) { // ordered, so that ties are stable
 		k := kinds[name]
 		share := float64(k.all) / grown
 		if off := math.Abs(math.Log(share)); least <= share && share <= most && off < nearest {
@@ -49,7 +50,7 @@ func (f *forest) writer() string {
 	return role
 }
 
-// written is what a process wrote while it was asked.
+// written is how much a process wrote between the first and the last look that recorded it.
 func written(p *snapshot.TreeProcess) snapshot.Bytes {
 	first, last := snapshot.Unknown, snapshot.Unknown
 	for i := range p.Points {
