@@ -38,7 +38,8 @@ type member struct {
 // parts, keeps alive. They are one if
 //
 //   - they grow in step: born in the same steps or, if births are unknown, along the same curve; and
-//   - they share a call of the user's through which no healthy memory comes. A call with healthy memory, such as the training step itself, does not show that two leaks are one; and
+//   - they share a call of the user's through which no healthy memory comes. A call with healthy memory, such as the
+//     training step itself, does not show that two leaks are one; and
 //   - no recorder found them in different lists.
 //
 // Several lines of one function compute what an autograd graph holds, so for graphs the function is enough. Members

@@ -13,8 +13,10 @@ import (
 // A value that is retained with its graph shows there as many stacks that grow at one pace: those of the layers, the
 // loss and the batch. Clusters that grow in step are one graph's if
 //
-//   - a recorder found them in the graph of the same value. What it found only in variables belongs to that graph, too, since a variable holds one value, not one of each step; or
-//   - no holder was found, and they are calls of one function, with at least three stacks, two of them in a model's forward pass. A value that is retained alone has one stack.
+//   - a recorder found them in the graph of the same value. What it found only in variables belongs to that graph,
+//     too, since a variable holds one value, not one of each step; or
+//   - no holder was found, and they are calls of one function, with at least three stacks, two of them in a model's
+//     forward pass. A value that is retained alone has one stack.
 //
 // What a recorder found in a list is not joined: the list holds it.
 func (r *Result) joinGraphs(groups []group) []group {

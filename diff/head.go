@@ -16,9 +16,14 @@ import (
 // It is the innermost call of the user's that all rows share, unless it is known that the blocks were only allocated
 // there, and a caller retained them:
 //
-//   - parts: the rows are fields of the objects in one list. The line that leaks is the one that created the object, so the call of its constructor. A function that they share by several of its lines is the constructor itself, which allocated the parts;
-//   - keeper: a method of a type filled a list that is a field of the type. This does not apply if an operation of the user's own allocated, whose caller is the autodiff engine, a function literal, or a method of the list's elements: it retains its own blocks;
-//   - graph: the functions that computed what only the autograd graph holds have released it. It lives for a retained value that was computed from it. A forward pass is skipped, since it always returns what it computes;
+//   - parts: the rows are fields of the objects in one list. The line that leaks is the one that created the object,
+//     so the call of its constructor. A function that they share by several of its lines is the constructor itself,
+//     which allocated the parts;
+//   - keeper: a method of a type filled a list that is a field of the type. This does not apply if an operation of
+//     the user's own allocated, whose caller is the autodiff engine, a function literal, or a method of the list's
+//     elements: it retains its own blocks;
+//   - graph: the functions that computed what only the autograd graph holds have released it. It lives for a retained
+//     value that was computed from it. A forward pass is skipped, since it always returns what it computes;
 //   - helper: the same calls also allocate healthy memory, so their caller makes the difference.
 func (r *Result) head(rows []*Row, tree *callTree) int {
 	frames := rows[0].Frames
