@@ -1,5 +1,5 @@
-// Package canary tells what a gate plants, to see that it catches a leak, from what
-// the program itself holds.
+// Package canary separates the leak that a gate plants, to check that it catches leaks, from the program's own
+// memory.
 package canary
 
 import (
@@ -11,22 +11,19 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// Key is the parameter of a run (Info.Parameters) in which a canary was planted; its
-// value is then "true".
+// Key is the parameter (Info.Parameters) of a run with a planted canary; its value is then "true".
 const Key = "canary"
 
-// planters are the files of memdiag's that plant: in its own engine, and in Python.
+// planters are memdiag's files that plant canaries: in its own engine, and in Python.
 var planters = [...]string{"cmd/memdiag/gate_canary.go", "/memdiag/_canary.py"}
 
-// In is true for a run in which a canary was planted.
+// In reports whether a canary was planted in a run.
 func In(run *snapshot.Run) bool { return run.Info.Parameters[Key] == "true" }
 
-// fromOutside is who wrote a snapshot of a process that memdiag did not look into, as
-// package record says it.
+// fromOutside is the producer of snapshots of a process that memdiag watched from outside, as in package record.
 const fromOutside = "memdiag record"
 
-// Possible is true for a run of a process in which a canary can be planted: one that
-// memdiag looked into.
+// Possible reports whether a canary can be planted in the run's process: memdiag recorded inside of it.
 func Possible(run *snapshot.Run) bool {
 	return slices.ContainsFunc(run.Snapshots, func(s *snapshot.Snapshot) bool { return s.Producer != fromOutside })
 }
@@ -37,7 +34,7 @@ func planted(frames []snapshot.Frame) bool {
 	})
 }
 
-// Found is what was found of the canary, and whether as a leak; nil where nothing was.
+// Found returns the canary's finding, and whether it is a leak; nil if there is none.
 func Found(r *diff.Result) (f *diff.Finding, caught bool) {
 	for i := range r.Findings {
 		f := &r.Findings[i] // leaks come first
@@ -48,9 +45,8 @@ func Found(r *diff.Result) (f *diff.Finding, caught bool) {
 	return nil, false
 }
 
-// Without is the run as it would be without its canary: no live block of it, and
-// meters that do not count it. The run itself is not changed; one without a canary is
-// returned as it is.
+// Without returns the run as it would be without its canary: without the canary's live blocks, and with meters that
+// do not count them. The run itself is not changed; a run without a canary is returned as it is.
 func Without(run *snapshot.Run) *snapshot.Run {
 	if !In(run) {
 		return run
@@ -66,7 +62,7 @@ func Without(run *snapshot.Run) *snapshot.Run {
 	return &part
 }
 
-// stacks tells which of a table plant.
+// stacks reports for each stack of a table whether it is a canary's.
 func stacks(table *snapshot.Stacks) []bool {
 	is := make([]bool, table.Len())
 	for id := range is {
@@ -88,8 +84,7 @@ func fromSnapshot(s *snapshot.Snapshot) *snapshot.Snapshot {
 	return &part
 }
 
-// fromSeries takes sites as allocated for what was requested of them, which a series
-// does not tell.
+// fromSeries assumes that sites took exactly the bytes that were requested, since a series does not record both.
 func fromSeries(s *snapshot.Series) *snapshot.Series {
 	is := stacks(s.Stacks)
 	part := *s

@@ -5,10 +5,10 @@ import "github.com/memdiag/memdiag/snapshot"
 // Words of lower precision.
 var castWords = []string{"cast", "autocast", "amp", "half", "bfloat16", "bf16", "fp16", "float16", "mixed precision", "lower precision"}
 
-// Words of what hands on from one part of a program to another.
+// Words for objects that pass data from one part of a program to another.
 var queueWords = []string{"queue", "prefetch", "prefetcher", "prefetched", "backlog", "producer", "enqueue", "dequeue", "inbox", "ahead", "channel"}
 
-// caches are causes by which what is kept on purpose has no bound.
+// caches are causes in which memory that is retained on purpose has no bound.
 var caches = []Cause{
 	{
 		ID: "cache-without-bound", Name: "a cache without a bound",
@@ -71,8 +71,8 @@ var caches = []Cause{
 		References: []string{"cosmos-rl#716", "pytorch#97432"},
 		objects:    true,
 		clues: []clue{
-			// What came out of a loader may be held by anything: what holds the blocks says that it is a queue, or that
-			// they leave it in their order; else who puts them there.
+			// Anything may hold what came out of a loader. The holder, or the order in which blocks leave it, shows
+			// that it is a queue; otherwise, the function that fills it.
 			need(anyOf(
 				holderNamed(6, queueWords...),
 				drained(4, Yes, "the oldest are freed first, and newer ones accumulate"),

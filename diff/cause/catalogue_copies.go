@@ -2,7 +2,7 @@ package cause
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// copies are causes by which whole models or their states stay.
+// copies are causes in which whole models or their states stay live.
 var copies = []Cause{
 	{
 		ID: "model-copies-kept", Name: "copies of the model are retained",
@@ -56,7 +56,7 @@ var copies = []Cause{
 		clues: []clue{
 			owned(7, snapshot.OwnedByOptim, "only the optimizer holds them, and they keep growing"),
 			byOptimizer(6),
-			heldBeside(-6, "state", "param groups"), // a list of optimizers is of the program
+			heldBeside(-6, "state", "param groups"), // a list of optimizers belongs to the program
 			named(3, "optimizer state", "optim state", "opt state"),
 			usersFunction(4, "optim", "optimizer", "adam", "adamw", "init group", "momentum", "sgd"),
 			follows(-1, "it grows at each step", Steps),

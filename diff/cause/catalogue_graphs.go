@@ -8,11 +8,10 @@ var (
 	copyWords    = []string{"clone", "copy", "deepcopy", "deep copy", "state dict", "dup", "duplicate"}
 )
 
-// nodeRecord is the most that a framework's record of a node takes; results are
-// larger as a rule.
+// nodeRecord is the largest size of a framework's record of a node; results are usually larger.
 const nodeRecord = 128
 
-// graphs are causes by which what an autograd graph has saved outlives its step.
+// graphs are causes in which what an autograd graph has saved outlives its step.
 var graphs = []Cause{
 	{
 		ID: "graph-retained", Name: "autograd graph retained after the step",
@@ -30,7 +29,7 @@ var graphs = []Cause{
 			owned(5, snapshot.OwnedByTape, "only the autograd graph holds them"),
 			partly(3, snapshot.OwnedByTape, "the autograd graph holds them"),
 			inGraph(4),
-			withNodes(2 * Sure), // whatever else is kept, the graph is most of it
+			withNodes(2 * Sure), // whatever else is retained, the graph is most of it
 			held(3, "graph"),
 			nameless(-6),
 			named(2, "loss", "total", "running", "hidden", "state", "memory", "mean", "average", "statistic", "stat", "penalty", "probe", "history"),
@@ -133,7 +132,7 @@ var graphs = []Cause{
 			owned(4, snapshot.OwnedByGrad, "gradients of earlier steps are still alive"),
 			ofBackward(4),
 			nameless(5),
-			keepsAll(-6), // a list keeps the graph, and no ring
+			keepsAll(-6), // a list retains the graph, and no cycle
 			named(4, "create graph", "double backward", "second order", "gradient penalty", "hessian", "hvp", "jacobian"),
 			function(2, "backward", "autograd", "grad"),
 			partly(1, snapshot.OwnedByTape, "the autograd graph holds them"),
@@ -151,7 +150,7 @@ var graphs = []Cause{
 		clues: []clue{
 			inBackward(3),
 			function(5, "recompute", "rematerialize", "remat", "unpack", "saved tensor hook", "early stop"),
-			inFile(5, "torch/utils/checkpoint.py", "/checkpoint_activations.py", "/checkpoint_wrapper.py", "/activation_checkpointing/checkpointing.py"), // others of this name save the model
+			inFile(5, "torch/utils/checkpoint.py", "/checkpoint_activations.py", "/checkpoint_wrapper.py", "/activation_checkpointing/checkpointing.py"), // other files with this name save the model
 			partly(1, snapshot.OwnedByTape, "the autograd graph holds them"),
 			function(2, "recompute", "unpack", "early stop", "remat"),
 			follows(-6, "it grows when a checkpoint is saved", Checkpoints),

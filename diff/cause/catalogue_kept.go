@@ -10,14 +10,14 @@ var (
 	logWords = []string{"log", "logger", "logged", "logging", "history", "wandb", "tensorboard", "tracker", "report", "losses", "curve", "journal"}
 )
 
-// moduleWords are functions that make a module's parameters.
+// moduleWords are names of functions that create a module's parameters.
 var moduleWords = []string{"new linear", "new conv", "new embedding", "new module", "new model", "init", "reset parameter", "kaiming", "xavier", "uniform", "normal", "build model"}
 
-// fewNumbers is the most that what a log shows of a step takes: a row of numbers. A
-// larger tensor is an output or an activation.
+// fewNumbers is the largest size of what a log records per step: a row of numbers. A larger tensor is an output or an
+// activation.
 const fewNumbers = 1024
 
-// kept are causes by which a program keeps results of each step.
+// kept are causes in which a program retains results of each step.
 var kept = []Cause{
 	{
 		ID: "activations-kept", Name: "activations retained after the step",
@@ -30,7 +30,7 @@ var kept = []Cause{
 		References: []string{"pytorch#46386"},
 		clues: []clue{
 			held(2, "list", "attribute", "closure"),
-			held(-1, "map"), // has them by a key: a cache
+			held(-1, "map"), // a map with keys is a cache
 			inForward(3),
 			named(2, "feature", "activation", "hidden state", "embedding", "pyramid", "intermediate", "representation"),
 			owned(1, snapshot.OwnedByUser, "only references in the program hold them"),
@@ -51,7 +51,7 @@ var kept = []Cause{
 		References: []string{"opacus#176", "pytorch#82528", "pytorch#46386", "pytorch#63211"},
 		objects:    true,
 		clues: []clue{
-			// What is called a handler or a callback may be a log or a queue, and a function that is called hook may be anything.
+			// A "handler" or "callback" may be a log or a queue, and a function called "hook" may be anything.
 			need(anyOf(
 				holderNamed(7, "hook", "on forward", "on backward"),
 				both(whereNoHolder(function(5, "hook", "on forward", "on backward")), shaped(2, "growth gets faster", Quadratic)),
@@ -147,7 +147,7 @@ var kept = []Cause{
 		clues: []clue{
 			need(anyOf(
 				named(6, "exception", "traceback", "except", "failure", "failed", "oom", "out of memory", "retry", "raise", "panic", "recover", "recovery"),
-				both(named(6, "error", "err"), anyOf(perObject(1), severalParts(1))), // else what a model is wrong by
+				both(named(6, "error", "err"), anyOf(perObject(1), severalParts(1))), // otherwise it is a model's error
 			)),
 			follows(1, "they appear at irregular steps", Irregular),
 			held(1, "list", "map", "attribute"),

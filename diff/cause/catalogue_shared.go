@@ -2,7 +2,7 @@ package cause
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// lifetimes are causes by which nobody lets go.
+// lifetimes are causes in which nobody releases a reference.
 var lifetimes = []Cause{
 	{
 		ID: "release-forgotten", Name: "a code path that skips the release",
@@ -26,7 +26,7 @@ var lifetimes = []Cause{
 			partly(-4, snapshot.OwnedByTape, "the autograd graph holds them"),
 			partly(-2, snapshot.OwnedByCache, "a cache holds them"),
 			gathered(-5),
-			// What lists the blocks that are lent is no place to keep them.
+			// A list of lent blocks is not what retains them.
 			named(3, "borrow", "borrowed", "acquire", "lend", "lent", "lease", "rent", "outstanding", "in use"),
 			shaped(-4, "they are replaced by larger ones", BytesOnly, Doubling),
 		},
@@ -94,7 +94,7 @@ var shared = []Cause{
 	},
 }
 
-// What to do about memory that only the process shows.
+// Remedies for memory that only the process shows.
 const (
 	nativeTools       = "To find C and C++ allocations, use heaptrack, memray --native or jemalloc; memdiag reads their files"
 	compareExtensions = "update the extension that the line calls, or compare two versions of it. " + nativeTools
@@ -102,8 +102,7 @@ const (
 	boundHistory      = ". On CUDA set a bound: _record_memory_history(max_entries=…)"
 )
 
-// allocator are causes that are the allocator's business, or lie outside of what it
-// sees. Most are no leak.
+// allocator are causes within the allocator, or outside of what it sees. Most are no leak.
 var allocator = []Cause{
 	{
 		ID: "pending-free", Name: "freed blocks wait for another stream",

@@ -1,6 +1,5 @@
-// Package cause is the catalogue of leak causes and fixes. The catalogue is data:
-// an entry lists clues, each worth some points, and one function weighs them
-// against what a finding shows.
+// Package cause is the catalogue of leak causes and fixes. The catalogue is data: an entry lists clues, each worth
+// some points, and one function adds up the points of those that a finding shows.
 package cause
 
 import (
@@ -13,54 +12,50 @@ import (
 type Cause struct {
 	ID         string
 	Name       string // "activations retained after the step"
-	What       string // what happens, in whole sentences
-	Sign       string // how it looks in snapshots, in whole sentences
-	Fix        string // one clause, without a full stop at its end
-	Unplaced   string // in place of Fix where no line is known; "" for the same
-	Before     string // the code that does it, a few lines
-	After      string // and the same, repaired
+	What       string // what happens, in sentences
+	Sign       string // how it looks in snapshots, in sentences
+	Fix        string // a clause without a full stop
+	Unplaced   string // replaces Fix if the line is unknown; "" for the same text
+	Before     string // a few lines of code with the cause
+	After      string // the same code, fixed
 	Workloads  []string
-	References []string // public threads where it was met, "repository#number"
+	References []string // public threads that report it, "repository#number"
 
-	// elsewhere has Name, Fix and Unplaced for a program without tensors; "" for the same.
+	// elsewhere has Name, Fix and Unplaced for a program without tensors; "" for the same text.
 	elsewhere [3]string
 
 	when  when
 	clues []clue
-	// objects: it is also a cause of growth on a language's heap. All others are of
-	// tensors.
+	// objects: it is also a cause of growth on a language's heap. Other causes apply only to tensors.
 	objects bool
 	// plain: it is also a cause in a server or a tool that trains nothing.
 	plain bool
-	// last: it is offered only where no other cause fits.
+	// last: it is offered only if no other cause fits.
 	last bool
 }
 
-// Last reports whether the cause is offered only where no other fits.
+// Last reports whether the cause is offered only if no other fits.
 func (c *Cause) Last() bool { return c.last }
 
-// Match is a cause that fits what a finding shows.
+// Match is a cause that fits a finding.
 type Match struct {
 	Cause *Cause
-	// Why says what fits, the weightiest first, joined by "; ". It begins with
-	// "likely: " where that is less than sure tells for this cause.
+	// Why lists what fits, most points first, joined by "; ". It begins with "likely: " if the cause is Likely.
 	Why    string
-	Likely bool // less than Sure points, or nearly as many as for another cause
+	Likely bool // fewer than Sure points, or nearly as many as for another cause
 	Points int
 }
 
-// What a cause needs to be offered, and to be called more than likely. One name or
-// one property of the memory alone is worth less than Least; what belongs to one
-// cause only, as an owner class of the engine does, together with anything else
-// reaches Sure.
+// Least is how many points a cause needs to be offered, and Sure to be more than likely. A single name, or a single
+// property of the memory, is worth less than Least. A property of one cause only, such as an owner class of the
+// engine, reaches Sure together with any other clue.
 const (
 	Least = 3
 	Sure  = 7
 )
 
-// Matches lists the causes that fit, the best first; among equals, the one that
-// the catalogue has first. What has no more than half of the best one's points is
-// left out. It is nil where none fits.
+// Matches lists the causes that fit, the best first; among equals, in the order of the catalogue. Causes with at most
+// half of the best one's points are left out. It is nil if none fits.
 func Matches(e *Evidence) []Match {
 	var fit []Match
 	for i := range catalogue {
@@ -87,8 +82,7 @@ func Matches(e *Evidence) []Match {
 	return fit
 }
 
-// match weighs one entry; it has no points where the entry is not for such a
-// finding.
+// match adds up the points of one entry; zero if the entry is not for such a finding.
 func (c *Cause) match(e *Evidence) Match {
 	m := Match{Cause: c}
 	if !c.when.holds(e) || e.Objects && !c.objects || e.Plain && !c.plain {
@@ -115,7 +109,7 @@ func (c *Cause) match(e *Evidence) Match {
 	slices.SortStableFunc(reasons, func(a, b reason) int { return cmp.Compare(b.points, a.points) })
 	var texts []string
 	for _, r := range reasons {
-		// "Only the graph holds them" says that the graph does.
+		// "Only the graph holds them" already says that the graph does.
 		if len(texts) < 3 && !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, r.text) }) {
 			texts = append(texts, r.text)
 		}
@@ -127,7 +121,7 @@ func (c *Cause) match(e *Evidence) Match {
 // All returns the catalogue.
 func All() []Cause { return slices.Clone(catalogue) }
 
-// Find returns the entry with this id; nil where there is none.
+// Find returns the entry with this id; nil if there is none.
 func Find(id string) *Cause {
 	for i := range catalogue {
 		if catalogue[i].ID == id {
@@ -137,7 +131,7 @@ func Find(id string) *Cause {
 	return nil
 }
 
-// FindPlainly returns the entry with this id in words for programs without tensors; nil where there is none.
+// FindPlainly returns the entry with this id in words for programs without tensors; nil if there is none.
 func FindPlainly(id string) *Cause {
 	for i := range plainly {
 		if plainly[i].ID == id {

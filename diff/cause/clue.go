@@ -8,29 +8,27 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// clue is one thing that speaks for a cause, or against it where points are
-// negative.
+// clue is one fact in favour of a cause, or against it if its points are negative.
 type clue struct {
-	needed bool // the cause is out of the question without it
-	// weigh returns the points and what fits, in words; "" where it does not.
+	needed bool // without it the cause is excluded
+	// weigh returns the points and what fits, in words; "" if it does not fit.
 	weigh func(*Evidence) (points int, why string)
 }
 
-// need makes a clue one without which a cause is out of the question.
+// need makes a clue necessary: without it the cause is excluded.
 func need(c clue) clue {
 	c.needed = true
 	return c
 }
 
-// fixed is a clue that is worth the same whenever it fits.
+// fixed is a clue with the same points whenever it fits.
 func fixed(points int, fits func(*Evidence) string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return points, fits(e) }}
 }
 
-// named fits if what the blocks hang on, or a function that allocates them,
-// bears one of these names in the trade: worth points. What holds the blocks says
-// more of why they stay than where they were born, and is worth two more; the name
-// of a file of the user's says less, and is worth two less.
+// named fits if a holder of the blocks, or a function that allocates them, has one of these names. A function gives
+// points. A holder shows more of why blocks stay, and gives two more; the name of a user's file shows less, and gives
+// two less.
 func named(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		for i := range e.Sites {
@@ -56,7 +54,7 @@ func (c clue) of(e *Evidence) bool {
 	return why != ""
 }
 
-// anyOf is worth as much as those of its clues together that hold.
+// anyOf is worth the sum of those of its clues that fit.
 func anyOf(clues ...clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		sum, best, text := 0, 0, ""
@@ -72,7 +70,7 @@ func anyOf(clues ...clue) clue {
 	}}
 }
 
-// both fits if two clues do, and counts as the first.
+// both fits if two clues do, and has the points of the first.
 func both(c, besides clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if _, why := besides.weigh(e); why == "" {
@@ -92,7 +90,7 @@ func follows(points int, what string, drivers ...Driver) clue {
 	})
 }
 
-// shaped fits one of these shapes.
+// shaped fits if the growth has one of these shapes.
 func shaped(points int, what string, shapes ...Shape) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.Contains(shapes, e.Shape) {
@@ -102,7 +100,7 @@ func shaped(points int, what string, shapes ...Shape) clue {
 	})
 }
 
-// upTo fits if new blocks are as large as this on the average, or smaller.
+// upTo fits if the mean size of new blocks is at most this.
 func upTo(points int, most snapshot.Bytes, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if each := e.each(); each > 0 && each <= most {
@@ -112,7 +110,7 @@ func upTo(points int, most snapshot.Bytes, what string) clue {
 	})
 }
 
-// notGo rules out what cannot be in Go, whose collector minds no cycles.
+// notGo excludes a cause for Go, whose collector also frees cycles.
 func notGo() clue {
 	return need(fixed(0, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -124,7 +122,7 @@ func notGo() clue {
 	}))
 }
 
-// bySettled is a clue that counts for what has settled only.
+// bySettled is a clue that counts only for settled findings.
 func bySettled(c clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if !e.Settled {
@@ -134,7 +132,7 @@ func bySettled(c clue) clue {
 	}}
 }
 
-// backward fits if the answer to whether a gradient was computed is this one.
+// backward fits if this is the answer to whether gradients were computed.
 func backward(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Backward }, is, what)
 }
@@ -148,7 +146,7 @@ func answered(points int, asked func(*Evidence) Answer, is Answer, what string) 
 	})
 }
 
-// together fits if as many stacks grow in step.
+// together fits if at least this many stacks grow in step.
 func together(points, least int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if len(e.Sites) >= least {
@@ -158,7 +156,7 @@ func together(points, least int) clue {
 	})
 }
 
-// meter fits if this one grew.
+// meter fits if this meter grew.
 func meter(m Meter, what string) clue {
 	return need(fixed(Sure, func(e *Evidence) string {
 		if e.Meter == m {
@@ -168,7 +166,7 @@ func meter(m Meter, what string) clue {
 	}))
 }
 
-// bare fits if nobody saw the blocks' allocation.
+// bare fits if the allocation of some blocks was not recorded.
 func bare(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) == 0 }) {
@@ -178,7 +176,7 @@ func bare(points int) clue {
 	})
 }
 
-// private fits if blocks lie in a private pool.
+// private fits if blocks are in a private pool.
 func private(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Private }) {
@@ -188,13 +186,12 @@ func private(points int) clue {
 	})
 }
 
-// heads fits if the answer to whether the program holds the graph's end is this
-// one.
+// heads fits if this is the answer to whether the program holds the graph's end.
 func heads(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Head }, is, what)
 }
 
-// onHost fits if the sites are on the host, beside a device that is flat.
+// onHost fits if the sites are on the host, and another device does not grow.
 func onHost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Host {
@@ -204,7 +201,7 @@ func onHost(points int) clue {
 	})
 }
 
-// segments fits if what becomes more are named segments of shared memory.
+// segments fits if the sites are named segments of shared memory.
 func segments(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Segments {
@@ -214,7 +211,7 @@ func segments(points int) clue {
 	})
 }
 
-// programs fits if what becomes more are compiled programs.
+// programs fits if the sites are compiled programs.
 func programs(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.Programs {

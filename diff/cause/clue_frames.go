@@ -8,12 +8,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// function is named, of functions and files alone.
+// function is named for functions and files only.
 func function(points int, terms ...string) clue {
 	return clue{weigh: func(e *Evidence) (int, string) { return called(e, points, terms) }}
 }
 
-// inFile is a library's file, by the end of its path.
+// inFile fits if a frame is in a library's file whose path ends so.
 func inFile(points int, ends ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -38,10 +38,10 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 			}
 			library := s.library(k)
 			if library && strings.Contains(f.File, "/torch/nn/functional.py") {
-				continue // it is named after an operation, and not after what the program is at
+				continue // its functions are named after operations, and not after the program's purpose
 			}
 			if library && e.Objects {
-				continue // it makes many objects on the way to what stays, and is named after all that it can do
+				continue // a library allocates many objects besides those that stay, under names for all its functions
 			}
 			if names(ownWords(f, library), terms) {
 				return points, "they are allocated in " + place(f)
@@ -58,26 +58,24 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 		return 0, ""
 	}
 	if _, kept := keepsAll(1).weigh(e); kept != "" {
-		return 0, "" // a program is called after much that it does; the container says more
+		return 0, "" // a program's file has names for much that it does; the container says more
 	}
 	return less, inFile
 }
 
-// common fits if the frame says nothing of this site: of the user's own
-// code only, since what a library does to make a block shows in its frames however
-// many others it makes.
+// common reports whether the frame says nothing about this site. That applies to the user's own code only: a
+// library's frames show how a block was allocated, however many other blocks the library allocates.
 func (s *Site) common(frame int) bool {
 	return !s.library(frame) && s.Common != nil && s.Common[frame]
 }
 
-// machinery reports whether any call may go through the frame.
+// machinery reports whether the frame is generic, so that any call may go through it.
 func (s *Site) machinery(at int) bool { return frame.Machinery(s.Frames, at, s.library(at)) }
 
-// library fits if a frame lies below the user's own code.
+// library reports whether a frame is inside of the user's own code, that is, in what it calls.
 func (s *Site) library(frame int) bool { return s.Headline < 0 || frame < s.Headline }
 
-// operation fits if the innermost frame bears one of these names: what was done
-// to make the block.
+// operation fits if the innermost frame has one of these names: the operation that allocated the block.
 func operation(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -89,9 +87,9 @@ func operation(points int, what string, terms ...string) clue {
 	})
 }
 
-// within fits if a call between the allocation and the user's code, but the
-// operation itself, bears one of these names; or the user's own code does. A library that calls that code, as a loader
-// that starts its workers, says nothing.
+// within fits if a call between the allocation and the user's code, except the operation itself, has one of these
+// names; or if the user's own code does. A library that calls the user's code, such as a loader that starts its
+// workers, does not count.
 func within(points int, what string, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -110,7 +108,7 @@ func within(points int, what string, terms ...string) clue {
 	})
 }
 
-// modules fits if whole modules are recreated: on a language's heap any object has an __init__.
+// modules fits if whole modules are recreated. On a language's heap it never fits, since any object has an __init__.
 func modules(points int) clue {
 	made := within(points, "whole modules are created again, and each stays live", moduleWords...)
 	return clue{weigh: func(e *Evidence) (int, string) {
@@ -121,8 +119,8 @@ func modules(points int) clue {
 	}}
 }
 
-// byOptimizer fits if a library's optimizer makes the blocks: state of its own, which
-// no graph records. What its step calls of another library, as a closure that validates, is no such state.
+// byOptimizer fits if a library's optimizer allocates the blocks: its own state, which no graph records. Another
+// library's blocks within its step, such as in a closure that validates, are no such state.
 func byOptimizer(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -134,7 +132,8 @@ func byOptimizer(points int) clue {
 	})
 }
 
-// outsideClosures is a clue that does not fit what an optimizer's step calls: Lightning computes the loss below it.
+// outsideClosures is a clue that does not fit blocks from within an optimizer's step: Lightning computes the loss
+// there.
 func outsideClosures(of clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if slices.ContainsFunc(e.Sites, (Site).inClosure) {
@@ -144,7 +143,7 @@ func outsideClosures(of clue) clue {
 	}}
 }
 
-// inClosure reports whether an optimizer's step calls another library that makes the blocks.
+// inClosure reports whether an optimizer's step calls another library that allocates the blocks.
 func (s Site) inClosure() bool {
 	maker := "torch" // or the package that it serves
 	for _, f := range s.Frames {
@@ -159,7 +158,7 @@ func (s Site) inClosure() bool {
 	return false
 }
 
-// optimizer is the innermost frame of a library's optimizer that makes a site's blocks; nil where none does.
+// optimizer is the innermost frame of a library's optimizer that allocates a site's blocks; nil if there is none.
 func (s *Site) optimizer() *snapshot.Frame {
 	maker := "torch" // or the package that it serves
 	for k, f := range s.Frames {
@@ -177,7 +176,7 @@ func (s *Site) optimizer() *snapshot.Frame {
 	return nil
 }
 
-// packageOf is the installed package of Python's that a frame is of; "torch" where none is named.
+// packageOf is the installed Python package of a frame; "torch" if the path names none.
 func packageOf(f snapshot.Frame) string {
 	if _, file, ok := strings.Cut(frame.Slashed(f.File), "-packages/"); ok {
 		name, _, _ := strings.Cut(file, "/")
@@ -186,8 +185,8 @@ func packageOf(f snapshot.Frame) string {
 	return "torch"
 }
 
-// inForward fits if blocks are born in a forward pass. What a library's makes is worth half where a list of the program's
-// that calls it has them: they may be what it returned.
+// inForward fits if blocks are allocated in a forward pass. A library's forward pass has half the points if a list
+// holds the blocks that the program's call of it may have returned.
 func inForward(points int) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		found := 0
@@ -210,7 +209,7 @@ func inForward(points int) clue {
 	}}
 }
 
-// inBackward fits if a backward pass of the user's own computes what is kept.
+// inBackward fits if blocks are allocated in a backward pass of the user's own.
 func inBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -225,8 +224,7 @@ func inBackward(points int) clue {
 	})
 }
 
-// ofBackward fits if backward itself makes what a graph then holds: a graph of
-// gradients.
+// ofBackward fits if backward itself allocates blocks that only a graph holds: a graph of gradients.
 func ofBackward(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {

@@ -8,7 +8,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// holderNamed fits if what the blocks hang on bears one of these names.
+// holderNamed fits if a holder of the blocks has one of these names.
 func holderNamed(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -22,8 +22,7 @@ func holderNamed(points int, terms ...string) clue {
 	})
 }
 
-// usersFunction fits if a function of the user's that says something of the sites bears
-// one of these names.
+// usersFunction fits if a function of the user's, specific to the sites, has one of these names.
 func usersFunction(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -38,7 +37,7 @@ func usersFunction(points int, terms ...string) clue {
 	})
 }
 
-// whereNoHolder is a clue that counts where nobody found what holds the blocks.
+// whereNoHolder is a clue that counts only if no holder was found.
 func whereNoHolder(c clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
@@ -48,12 +47,12 @@ func whereNoHolder(c clue) clue {
 	}}
 }
 
-// drained fits if the answer to whether the oldest blocks are gone is this one.
+// drained fits if this is the answer to whether the oldest blocks were freed.
 func drained(points int, is Answer, what string) clue {
 	return answered(points, func(e *Evidence) Answer { return e.Drained }, is, what)
 }
 
-// heldIn fits if the path of a holder ends in this.
+// heldIn fits if the path of a holder ends so.
 func heldIn(points int, end string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -67,13 +66,13 @@ func heldIn(points int, end string) clue {
 	})
 }
 
-// isVariable reports whether a holder is a variable, which has the last block and says nothing of the others.
+// isVariable reports whether a holder is a variable, which holds the last block and says nothing about the others.
 func isVariable(h snapshot.Holder) bool {
 	return h.Kind == "variable" && h.Items == 0 && !strings.Contains(h.Path, "[")
 }
 
-// returned fits if a list holds what a library's forward pass made for a call of the program's that is in none: what the
-// model returned, as far as can be told. What a closure has may be a hook's, which sees all modules.
+// returned fits if a list holds what a library's forward pass allocated, with no forward pass of the program's own:
+// probably the model's output. A closure's list may belong to a hook, which sees all modules.
 func returned(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -92,7 +91,7 @@ func returned(points int) clue {
 	})
 }
 
-// owned fits if blocks are held by these classes of the engine, and by no other.
+// owned fits if these owner classes of the engine, and no others, hold blocks.
 func owned(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Owners == by }) {
@@ -102,7 +101,7 @@ func owned(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// partly fits if blocks are held by such a class among others.
+// partly fits if this owner class holds blocks, possibly among others.
 func partly(points int, by snapshot.Owners, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.owners()&by == by {
@@ -112,8 +111,8 @@ func partly(points int, by snapshot.Owners, what string) clue {
 	})
 }
 
-// held fits if a site's first holder, which is its longest container, is of one
-// of these kinds. A list is also what Python names otherwise, and a map is.
+// held fits if a site's first holder, its longest container, is of one of these kinds. Python's kinds also count as
+// lists and maps.
 func held(points int, kinds ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -129,7 +128,7 @@ func held(points int, kinds ...string) clue {
 	})
 }
 
-// general is the kind that a kind of Python's is one of.
+// general is the general kind of a Python kind: list or map.
 func general(kind string) string {
 	switch kind {
 	case "dict", "cache":
@@ -150,8 +149,7 @@ func holds(h snapshot.Holder) string {
 	return h.Path + " holds them"
 }
 
-// byOwners is a clue for programs that tell who owns their blocks, as those that release
-// them by hand do.
+// byOwners is a clue for programs that record who owns their blocks, which are those that release them by hand.
 func byOwners(c clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if e.owners() == 0 {
@@ -161,7 +159,7 @@ func byOwners(c clue) clue {
 	}}
 }
 
-// onTape fits if the graph holds blocks, or owners are not known.
+// onTape fits if the graph holds blocks, or owners are unknown.
 func onTape() clue {
 	return need(fixed(0, func(e *Evidence) string {
 		if o := e.owners(); o != 0 && o&snapshot.OwnedByTape == 0 {
@@ -171,12 +169,12 @@ func onTape() clue {
 	}))
 }
 
-// nameless fits blocks that hang on a graph to which no name leads.
+// nameless fits if a graph holds blocks, and no name leads to it.
 func nameless(points int) clue {
 	return unnamed(points, "graph", "a graph without a name holds them")
 }
 
-// unnamed fits blocks of a kind of holder to which no name leads.
+// unnamed fits if a holder of this kind holds blocks, and no name leads to it.
 func unnamed(points int, kind, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -188,7 +186,7 @@ func unnamed(points int, kind, what string) clue {
 	})
 }
 
-// beside fits if native memory grows with objects that nothing was found to hold.
+// beside fits if native memory grows with objects that have no known holder.
 func beside(points int, what string) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.Native {
@@ -198,7 +196,7 @@ func beside(points int, what string) clue {
 	})
 }
 
-// inGraph fits if sites grow in step as what a graph saves does.
+// inGraph fits if the sites grow in step, like what a graph saves.
 func inGraph(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.Graph {
@@ -208,7 +206,7 @@ func inGraph(points int) clue {
 	})
 }
 
-// withNodes fits if a graph of autograd's grows with the sites.
+// withNodes fits if an autograd graph grows with the sites.
 func withNodes(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.Nodes {
@@ -218,8 +216,7 @@ func withNodes(points int) clue {
 	})
 }
 
-// unheld fits if holders were looked for in the run's files, and none was found
-// for these blocks.
+// unheld fits if only the program's own references hold the blocks, and no holder was found for them.
 func unheld(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if e.owners() != snapshot.OwnedByUser || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {
@@ -229,7 +226,7 @@ func unheld(points int) clue {
 	})
 }
 
-// lost fits if nothing in the program can release the blocks any more.
+// lost fits if nothing in the program can free the blocks.
 func lost(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if slices.ContainsFunc(e.Sites, func(s Site) bool { return s.Lost }) {
@@ -239,8 +236,7 @@ func lost(points int) clue {
 	})
 }
 
-// perObject fits if each block hangs on an object of its own, in one list or map of
-// such objects: "ops[].result".
+// perObject fits if its own object holds each block, in one list or map of such objects: "ops[].result".
 func perObject(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -254,9 +250,8 @@ func perObject(points int) clue {
 	})
 }
 
-// gathered fits if a container is known to have taken in at least half of the
-// blocks, or one of several containers to hold some: they are where the program put
-// them, and no release was missed.
+// gathered fits if a container is known to hold at least half of the blocks, or one of several containers some: the
+// program put them there, and no release was forgotten.
 func gathered(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -270,10 +265,10 @@ func gathered(points int) clue {
 	})
 }
 
-// keepsAll fits if the blocks that grew most hang on a container that has as many
-// items as half of them, or more: it gathers them, by themselves or with the graphs that they
-// are of. On a language's heap an item is of a few blocks, and so it is where it has those of several stacks. So does one that has become longer by
-// their number, however many each item has: a model has a block for each weight.
+// keepsAll fits if a list, map or graph holds the blocks that grew most: it has at least half as many items as there
+// are blocks, which it holds directly or with their graphs. On a language's heap, and for blocks of several stacks,
+// an eighth is enough, since an item has several blocks. It also fits a container that has grown with the blocks,
+// however many each item has: a model has a block for each weight.
 func keepsAll(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		s, each := &e.Sites[0], int64(2)
@@ -289,7 +284,7 @@ func keepsAll(points int) clue {
 	})
 }
 
-// keptBy is how many of the sites hang on a holder.
+// keptBy is how many of the sites have a holder with this path.
 func (e *Evidence) keptBy(path string) (sites int) {
 	for i := range e.Sites {
 		if slices.ContainsFunc(e.Sites[i].Holders, func(h snapshot.Holder) bool { return h.Path == path }) {
@@ -299,7 +294,7 @@ func (e *Evidence) keptBy(path string) (sites int) {
 	return sites
 }
 
-// unlessKept is a clue that counts where no container gathers the blocks.
+// unlessKept is a clue that counts only if no container holds all the blocks (keepsAll).
 func unlessKept(c clue) clue {
 	return clue{weigh: func(e *Evidence) (int, string) {
 		if _, kept := keepsAll(1).weigh(e); kept != "" {
@@ -309,7 +304,7 @@ func unlessKept(c clue) clue {
 	}}
 }
 
-// heldBeside fits if a list or map that bears none of these names holds blocks.
+// heldBeside fits if a list or map with none of these names holds blocks.
 func heldBeside(points int, terms ...string) clue {
 	return fixed(points, func(e *Evidence) string {
 		for i := range e.Sites {
@@ -323,8 +318,8 @@ func heldBeside(points int, terms ...string) clue {
 	})
 }
 
-// severalParts fits if each entry keeps blocks of several stacks that no graph joins, as
-// a frame of a traceback does.
+// severalParts fits if each entry holds blocks of several stacks without a common graph, such as a frame of a
+// traceback.
 func severalParts(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if len(e.Sites) < 2 || e.Graph || e.owners()&snapshot.OwnedByTape != 0 {
@@ -334,8 +329,7 @@ func severalParts(points int) clue {
 	})
 }
 
-// uncollected fits if nobody was found to hold the blocks of a Python program whose
-// collector of cycles is off.
+// uncollected fits if the blocks of a Python program have no known holder, and its cycle collector is off.
 func uncollected(points int) clue {
 	return fixed(points, func(e *Evidence) string {
 		if !e.CollectorOff || slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Holders) > 0 }) {

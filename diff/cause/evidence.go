@@ -2,42 +2,40 @@ package cause
 
 import "github.com/memdiag/memdiag/snapshot"
 
-// Evidence is what a finding shows of its cause. What is not known is left zero.
+// Evidence is what a finding shows of its cause. Unknown fields are zero.
 type Evidence struct {
-	Sites   []Site // that grow together, the one that grew most first
-	Leaking bool   // the verdict is leak, or inconclusive, and may be one
+	Sites   []Site // sites that grow together, the one that grew most first
+	Leaking bool   // the verdict is leak or inconclusive
 	Settled bool   // the verdict is bounded
 
 	Driver Driver
 	Shape  Shape
-	// Backward says whether anything in the run shows that a gradient was computed.
+	// Backward: whether anything in the run shows that gradients were computed.
 	Backward Answer
-	// Head says whether the program holds a value that is recreated at each event in
-	// the function where the sites' blocks are born: the end of a graph that it
-	// carries on.
+	// Head: whether the program holds a value that is recreated at each event, in the function that allocates the
+	// sites' blocks: the end of a graph that it extends.
 	Head Answer
-	// Drained says whether the oldest blocks are gone, while younger ones gather: somebody
-	// takes them out in their order, as out of a queue.
+	// Drained: whether the oldest blocks are freed while younger ones gather, as in a queue.
 	Drained Answer
-	// Host: the sites are on the host's heap, in a run that has another device.
+	// Host: the sites are on the host's heap, in a run with another device.
 	Host bool
 	// Objects: the sites are on the heap of a language, which has objects and no tensors.
 	Objects bool
-	// Plain: the program is none of Python's, and nothing in it trains.
+	// Plain: the program is not Python, and nothing in it trains.
 	Plain bool
-	// NoTensors: the program is known to have none, such as one of Python's that has not imported PyTorch.
+	// NoTensors: the program is known to have no tensors, such as a Python program that has not imported PyTorch.
 	NoTensors bool
-	// Programs: the sites are programs that were compiled.
+	// Programs: the sites are compiled programs.
 	Programs bool
 	// Segments: the sites are named segments of shared memory.
 	Segments bool
-	// CollectorOff: the program is Python's, and its collector of cycles does not run.
+	// CollectorOff: the program is Python, and its cycle collector is off.
 	CollectorOff bool
-	// Graph: the sites grow in step as what one autograd graph saves does.
+	// Graph: the sites grow in step, like the saved tensors of one autograd graph.
 	Graph bool
-	// Nodes: what holds the sites keeps a graph of autograd's that grows with them.
+	// Nodes: the sites' holder also retains an autograd graph that grows with them.
 	Nodes bool
-	// Native: nothing was found to hold the sites' objects, and the process's own memory grows in proportion.
+	// Native: no holder of the sites' objects was found, and the process's own memory grows in proportion.
 	Native bool
 	// Meter is the meter that grew; a finding of a meter has no sites.
 	Meter Meter
@@ -46,20 +44,20 @@ type Evidence struct {
 // Site is one stack of a finding.
 type Site struct {
 	Frames []snapshot.Frame // innermost first
-	// Common has an element for each frame: most other stacks of the run run through
-	// it, so that it tells nothing of this one. Nil for none.
+	// Common: for each frame, whether most other stacks of the run have it, so that it says nothing about this one.
+	// Nil if it applies to none.
 	Common   []bool
-	Headline int             // index into Frames; -1 where no frame is the user's
-	Owners   snapshot.Owners // classes alone
-	Lost     bool            // most of its blocks are lost: nothing in the program can release them any more
+	Headline int             // index into Frames; -1 if no frame is the user's
+	Owners   snapshot.Owners // classes only
+	Lost     bool            // most of its blocks are lost: nothing in the program can free them
 	Holders  []snapshot.Holder
-	// TakenIn: a holder has become longer, and has as many of the blocks for each item as before.
+	// TakenIn: a holder has grown, with as many of the blocks per item as before.
 	TakenIn bool
-	Live    int64 // blocks, in the later snapshot
+	Live    int64 // blocks in the later snapshot
 	// Blocks and Requested are the growth.
 	Blocks    int64
 	Requested snapshot.Bytes
-	// Private: its blocks lie in a pool of their own, as those of a CUDA graph do.
+	// Private: its blocks are in a private pool, such as that of a CUDA graph.
 	Private bool
 }
 
@@ -69,20 +67,20 @@ type Driver string
 // What growth may follow.
 const (
 	Steps       Driver = "step"       // every step, or every so many
-	Epochs      Driver = "epoch"      // their ends
-	Evaluations Driver = "evaluation" // it grows in a phase that evaluates
-	Checkpoints Driver = "checkpoint" // or one that saves
-	Irregular   Driver = "irregular"  // steps with no rule
+	Epochs      Driver = "epoch"      // ends of epochs
+	Evaluations Driver = "evaluation" // phases that evaluate
+	Checkpoints Driver = "checkpoint" // phases that save
+	Irregular   Driver = "irregular"  // steps without a rule
 )
 
-// Shape is how growth goes on.
+// Shape is the form of growth.
 type Shape string
 
-// Shapes of growth. A line has none of them.
+// Shapes of growth. Linear growth has none.
 const (
 	Quadratic Shape = "quadratic"  // each step adds more than the one before
 	BytesOnly Shape = "bytes only" // blocks are replaced by larger ones
-	Doubling  Shape = "doubling"   // the same, each by the same factor
+	Doubling  Shape = "doubling"   // blocks are replaced by ones that are larger by a constant factor
 )
 
 // Answer is yes, no or unknown.
@@ -95,15 +93,15 @@ const (
 	Yes
 )
 
-// Meter is what grew where no stack did.
+// Meter is a meter that grew without a stack.
 type Meter string
 
 // Meters that grow on their own.
 const (
 	PendingFree   Meter = "pending"    // freed by the program, still in use by a stream
 	PrivatePool   Meter = "private"    // reserved for a graph's own pool
-	CacheGrowth   Meter = "cached"     // reserved, free, in blocks as large as what was asked for
-	Fragmentation Meter = "fragmented" // reserved, free, in pieces
+	CacheGrowth   Meter = "cached"     // reserved and free, in blocks as large as those that were requested
+	Fragmentation Meter = "fragmented" // reserved and free, in pieces
 	UnsplitWaste  Meter = "unsplit"    // allocated beyond what was requested
 	Host          Meter = "host"       // the process's own memory
 )
@@ -133,7 +131,7 @@ func (w when) holds(e *Evidence) bool {
 	return e.Leaking && len(e.Sites) > 0
 }
 
-// owners are all classes of all sites.
+// owners returns all owner classes of all sites.
 func (e *Evidence) owners() snapshot.Owners {
 	var all snapshot.Owners
 	for i := range e.Sites {
@@ -142,7 +140,7 @@ func (e *Evidence) owners() snapshot.Owners {
 	return all
 }
 
-// each is the requested size of a new block, on the average; 0 where none is new.
+// each is the mean requested size of a new block; 0 if there are no new blocks.
 func (e *Evidence) each() snapshot.Bytes {
 	var blocks int64
 	var bytes snapshot.Bytes

@@ -9,8 +9,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// wordsOf splits names into words of lower case: "modelCache.byKey[].value" is
-// model, cache, by, key, value.
+// wordsOf splits names into lower-case words: "modelCache.byKey[].value" gives model, cache, by, key, value.
 func wordsOf(name string) []string {
 	var words []string
 	var word []rune
@@ -27,8 +26,8 @@ func wordsOf(name string) []string {
 			end()
 			continue
 		case unicode.IsUpper(r):
-			// A word begins at the capital behind a small letter, and at the last
-			// capital of a row: "EMACopy" is ema, copy.
+			// A word begins at a capital after a small letter, and at the last of several capitals: "EMACopy" gives
+			// ema, copy.
 			small := i > 0 && !unicode.IsUpper(runes[i-1])
 			last := i+1 < len(runes) && unicode.IsLower(runes[i+1])
 			if small || last {
@@ -41,10 +40,10 @@ func wordsOf(name string) []string {
 	return words
 }
 
-// holderWords are those of a holder's path that say what it is for: the container's own
-// name, whose field it is, and what is behind it in its elements. What stands further in
-// front is the way to it: of "Report.metrics.items" Report says nothing of the items, and of
-// "model._forward_hooks[2] closure seen" that one hook fills a list does not say that there are ever more.
+// holderWords returns the words of a holder's path that show its purpose: the container's name, the name of the
+// object whose field it is, and the path within its elements. Earlier parts only lead to it: in
+// "Report.metrics.items" Report says nothing about the items. In "model._forward_hooks[2] closure seen" one hook
+// fills a list; the number of hooks need not grow.
 func holderWords(path string) []string {
 	if at := strings.LastIndex(path, closure); at >= 0 && !strings.Contains(path[:at], "[…]") {
 		path = path[at+len(closure):]
@@ -54,11 +53,11 @@ func holderWords(path string) []string {
 	return append(wordsOf(strings.Join(parts[max(0, len(parts)-2):], ".")), wordsOf(element)...)
 }
 
-// closure is what stands in a path between a function and a variable that it has closed over.
+// closure separates a function in a path from a variable in its closure.
 const closure = " closure "
 
-// names reports whether words hold one of the terms, each of one or more words in
-// a row, in any common form, or written as one.
+// names reports whether words contain one of the terms. A term is one or more consecutive words, in any common form,
+// or joined into one word.
 func names(words, terms []string) bool {
 	for _, term := range terms {
 		parts := strings.Fields(term)
@@ -81,12 +80,11 @@ func inRow(words, parts []string) bool {
 	return isWord(words[len(parts)-1], parts[len(parts)-1])
 }
 
-// isWord reports whether w is the term or a common form of it: plural, past,
-// -ing, -er.
+// isWord reports whether w is the term or a common form of it: plural, past, -ing, -er.
 func isWord(w, term string) bool {
 	rest, ok := strings.CutPrefix(w, term)
 	if !ok {
-		// "cache" makes caching, "copy" copies.
+		// "cache" becomes caching, "copy" becomes copies.
 		stem := term[:max(0, len(term)-1)]
 		return len(stem) >= 3 && (strings.HasSuffix(term, "e") && w == stem+"ing" || strings.HasSuffix(term, "y") && (w == stem+"ies" || w == stem+"ied"))
 	}
@@ -99,9 +97,8 @@ func isWord(w, term string) bool {
 	return false
 }
 
-// fileWords are those of a file's name, and of its folders where it is a
-// library's: "torchmetrics/text/bleu.py" says what is going on, "/home/me/logs/" does
-// not.
+// fileWords returns the words of a file's name and, for a library, of its folders: "torchmetrics/text/bleu.py" shows
+// the purpose, "/home/me/logs/" does not.
 func fileWords(f snapshot.Frame, library bool) []string {
 	file := frame.Slashed(f.File)
 	base := path.Base(file)
@@ -112,7 +109,7 @@ func fileWords(f snapshot.Frame, library bool) []string {
 	return wordsOf(strings.TrimSuffix(base, path.Ext(base)))
 }
 
-// functionWords are those of a function's name; "<listcomp>" and the like tell nothing.
+// functionWords returns the words of a function's name; none for "<listcomp>" and the like.
 func functionWords(function string) []string {
 	if strings.HasPrefix(function, "<") {
 		return nil
@@ -120,8 +117,7 @@ func functionWords(function string) []string {
 	return wordsOf(bareName(function))
 }
 
-// bareName is a function's name, of C++ without parameters and template arguments, which
-// name whatever passes through.
+// bareName is a function's name, for C++ without parameters and template arguments, which name only types.
 func bareName(function string) string {
 	if strings.Contains(function, "::") {
 		return snapshot.WithoutArguments(function)
@@ -129,10 +125,9 @@ func bareName(function string) string {
 	return function
 }
 
-// ownWords are those of a frame's function. Of one that a library made within another,
-// only its own name counts: "profile_hook_step.<locals>.wrapper" is PyTorch's way round
-// each step of each optimizer, and no hook. Of Go's the package counts in libraries alone,
-// as folders do.
+// ownWords returns the words of a frame's function. For a function that a library created within another, only its
+// own name counts: "profile_hook_step.<locals>.wrapper" is PyTorch's wrapper of each optimizer step, and no hook. For
+// Go, the package's name counts only in libraries, like folders.
 func ownWords(f snapshot.Frame, library bool) []string {
 	function := goName(f)
 	if i := strings.LastIndex(function, madeIn); library && i >= 0 {
@@ -144,33 +139,32 @@ func ownWords(f snapshot.Frame, library bool) []string {
 	return functionWords(function)
 }
 
-// goName is a function without what stands before the last element of its package's path:
-// "github.com/me/metrics-server/handler.Get" of Go is "handler.Get".
+// goName is a function without the part before the last element of its package's path: "handler.Get" for Go's
+// "github.com/me/metrics-server/handler.Get".
 func goName(f snapshot.Frame) string {
 	if !frame.IsGo(f) {
 		return f.Function
 	}
-	path, _, _ := strings.Cut(f.Function, "[") // type arguments have paths of their own
+	path, _, _ := strings.Cut(f.Function, "[") // type arguments contain paths, too
 	return f.Function[strings.LastIndexByte(path, '/')+1:]
 }
 
-// madeIn is what Python writes between a function and the one that it was made in.
+// madeIn is Python's separator between a function and one that is defined within it.
 const madeIn = ".<locals>."
 
-// place is where a frame is, in short: the function without its package, as in
-// "(*Loader).Next", or else the file.
+// place is a short location of a frame: the function without its package, such as "(*Loader).Next", or else the file.
 func place(f snapshot.Frame) string {
 	switch {
 	case f.Function == "":
 		return frame.Base(f.File)
-	case strings.HasSuffix(f.File, ".py"): // a method has its class, and "<listcomp>" is its function's
+	case strings.HasSuffix(f.File, ".py"): // methods keep their class, and "<listcomp>" gives its function
 		function, _, _ := strings.Cut(f.Function, madeIn+"<")
 		return function
 	}
 	return shortName(bareName(goName(f)))
 }
 
-// installed is the file of an installed package, from the package's name on.
+// installed is the path of an installed package's file, from the package's name on.
 func installed(f snapshot.Frame) string {
 	if _, file, ok := strings.Cut(frame.Slashed(f.File), "-packages/"); ok {
 		return file
@@ -185,6 +179,5 @@ func shortName(function string) string {
 	return function
 }
 
-// lastName is what stands after the last dot: "workload.(*Pyramid).Forward" is
-// "Forward".
+// lastName is the part after the last dot: "Forward" for "workload.(*Pyramid).Forward".
 func lastName(function string) string { return function[strings.LastIndexByte(function, '.')+1:] }

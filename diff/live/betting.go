@@ -10,30 +10,30 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// betting is a stake, and what became of it.
+// betting is a stake and its outcome so far.
 type betting struct {
-	money      float64 // what has become of 1
-	paid, wins int     // bets that were settled, and those that were won
+	money      float64 // what a stake of 1 has become
+	paid, wins int     // settled bets, and won ones
 }
 
-// bet is on the marks to come until the next look, on each in turn. All of it is known before that mark comes.
+// bet is on each of the marks until the next look, in turn. It is fixed before the mark comes.
 type bet struct {
-	at    snapshot.Mark    // the last one before it
+	at    snapshot.Mark    // the last mark before the bet
 	pid   int              // of the process
-	sites []series.SiteKey // whose levels are added up; nil for what has no series
-	like  *Suspect         // whose finding gives the level where there are no sites
-	top   float64          // the highest level since the suspicion began, until the mark that is bet on
+	sites []series.SiteKey // sites whose levels are summed; nil for memory without a series
+	like  *Suspect         // the suspect whose finding gives the level if there are no sites
+	top   float64          // the highest level from the beginning of the suspicion to the mark that is bet on
 	last  float64          // the level before that mark
 }
 
-// Leaks make a new highest one at nearly each mark at which they change at all: expected is that share, as if weight bets had shown
-// it. With these eight in a row suffice for a first suspicion, and with Laplace's half and 2 twelve, which came too late for one leak
-// in seven (memdiag bench --live).
+// Leaks reach a new highest level at nearly each mark with a change: expected is that share, with the weight of so
+// many bets. With these values, eight wins in a row suffice for a first suspicion. With Laplace's half and 2 it takes
+// twelve, which was too late for one leak in seven (memdiag bench --live).
 const expected, weight = 0.9, 5
 
-// settle pays a bet by the level at the mark that has come, from which the next mark's goes on. Where that has not changed there is
-// nothing to pay. What is staked on a new highest one follows the share of those before, and is never less than half, since less would
-// be a bet against one, for which the odds are not even.
+// settle pays a bet by the level at a new mark, from which the next mark's bet continues. A level that has not
+// changed pays nothing. The stake on a new highest level follows the share of those so far, and is at least half:
+// less would be a bet against it, for which the odds are not even.
 func (t *betting) settle(b *bet, now float64) {
 	if now == b.last {
 		return
@@ -50,7 +50,7 @@ func (t *betting) settle(b *bet, now float64) {
 	t.money *= 2 * (1 - share)
 }
 
-// place makes a bet on what a finding holds.
+// place makes a bet on a finding's memory.
 func (s *Suspect) place(f *diff.Finding, pid int, r *diff.Result) *bet {
 	b := &bet{at: r.Last.Mark, pid: pid, like: s}
 	held := make([]float64, len(r.Series.Marks))
@@ -84,8 +84,9 @@ func before(a, b snapshot.Mark) bool {
 	return a.Time.Before(b.Time)
 }
 
-// levels are what is held of what was bet on at the marks since, in the process that it was bet on, whichever one stands for those
-// of its kind now. What has gone is 0. Of what has no series, and of a process for which another one stands, only the last is known.
+// levels returns the levels of the bet's memory at the marks since the bet, in the process of the bet, whichever
+// process now represents its kind. Memory that has gone is 0. For memory without a series, and for a process that
+// another now represents, only the last level is known.
 func (b *bet) levels(pid int, run *snapshot.Run, r *diff.Result) []float64 {
 	switch {
 	case b.sites == nil:
@@ -115,7 +116,8 @@ func (b *bet) levels(pid int, run *snapshot.Run, r *diff.Result) []float64 {
 	return held
 }
 
-// beside is the level of a process for which another one stands. One that is not there any more holds what it did.
+// beside is the level in a process that another process now represents. A process that no longer exists keeps its
+// last level.
 func (b *bet) beside(run *snapshot.Run) (now float64) {
 	for _, child := range run.Children {
 		if child.PID != b.pid {
@@ -134,7 +136,7 @@ func (b *bet) beside(run *snapshot.Run) (now float64) {
 	return b.last
 }
 
-// size is in bytes, or the number of what has no size, as the nodes of a graph.
+// size is in bytes, or the number of blocks if they have no size, such as nodes of a graph.
 func size(bytes snapshot.Bytes, blocks int64) float64 {
 	return float64(cmp.Or(int64(bytes), blocks))
 }

@@ -1,19 +1,19 @@
-// Package live judges a run again and again while it goes on, so that looking often does not make alarms.
+// Package live judges a run repeatedly while it goes on, without making false alarms more likely.
 //
-// A verdict is right by so many per cent where it is asked for once. Asked for at each snapshot, some moment of a
-// clean run looks like a leak. So a verdict alone makes a suspect here, and what comes after it must bear it
-// out: snapshots that the verdict has not seen. If what a suspect holds has no trend, it is at least as likely to fall, or to stay
-// below the most that it had since it was suspected, as to rise above that, whenever it changes: so it is for a random walk, for
-// noise around a level and for what goes back to one. A bet at even odds on a new highest one, for each snapshot, multiplies what
-// was staked; it grows beyond 1/α with a chance of α at most, however long and often one looks (Ville's inequality; G. Shafer,
-// Testing by betting, 2021). What is bet on is settled before the snapshot comes: the sites, the process, the level to beat and the
-// stake. A site that is gone by then has lost.
+// A verdict has a known error rate if it is asked for once. If it is asked for at each snapshot, some moment of a
+// clean run looks like a leak. So a verdict only makes a suspect here, and later snapshots, which the verdict has not
+// seen, must confirm it. If a suspect's memory has no trend, each change is at least as likely to fall, or to stay
+// below the highest level since the suspicion began, as to exceed that level: this holds for a random walk, for noise
+// around a level, and for what returns to a level. So there is a bet at even odds on a new highest level at each
+// snapshot, which multiplies the stake. The stake grows beyond 1/α with a chance of at most α, however long and often
+// one looks (Ville's inequality; G. Shafer, Testing by betting, 2021). The bet is fixed before the snapshot comes:
+// the sites, the process, the level to exceed and the stake. A site that has gone by then loses.
 //
-// A suspicion is withdrawn once the growth has stopped, and an alarm is then over. The n-th suspicion of one place has 3α/4ⁿ
-// to spend, so that all of them together make a false alarm with a chance of α at most.
+// A suspicion is withdrawn if the growth has stopped; an alarm then ends. The n-th suspicion of one place has a
+// chance of 3α/4ⁿ, so that all of them together make a false alarm with a chance of at most α.
 //
-// A container that fills does not fall either. So growth has to last for Lasting times as long as it took to become
-// suspect; and nothing is a suspect before the run's beginning is over.
+// A container that fills does not fall, either. So growth must last Lasting times as long as it took to become
+// suspect, and nothing is a suspect before the beginning of the run is over.
 package live
 
 import (
@@ -27,79 +27,81 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Alpha is the chance of a false alarm of one place whose memory has no trend.
+// Alpha is the chance of a false alarm for a place whose memory has no trend.
 const Alpha = 0.01
 
-// stopped is after how many looks in a row that do not call it a leak, nor leave it open, growth counts as stopped.
+// stopped is after how many consecutive looks with a verdict other than leak or inconclusive growth counts as
+// stopped.
 const stopped = 3
 
-// Beginning is how many steps, or seconds, of a run make no suspect: what is allocated once, and what an epoch of a few
-// steps gathers, grows in them. Of the labelled programs that do not leak three in five are called a leak at some step up
-// to it, and one in fourteen after it (memdiag bench --live).
+// Beginning is how many steps, or seconds, of a run make no suspect: memory that is allocated once, and memory of an
+// epoch of a few steps, grows in them. Of the labelled programs that do not leak, three in five are called a leak at
+// some step up to it, and one in fourteen after it (memdiag bench --live).
 const Beginning = 32
 
-// Awaiting is how long, in seconds, of a run by the clock makes no suspect if its program still has to take its first step: it loads its data,
-// which grows as a leak does. Few load for longer, and a program whose steps nobody sees is judged from then on.
+// Awaiting is the same, in seconds, for a run by the clock whose program has yet to take its first step: it loads its
+// data, which grows like a leak. Few programs load for longer, and a program whose steps are not observed is judged
+// from then on.
 const Awaiting = 1800
 
-// Lasting is for how many times as long as it took to find a suspect its growth has to last in all. With 2 two of 370
-// such programs have an alarm, which containers make that fill, with 2.5 one, and with 3 none; a leak of each step has one at
-// step 64, 80 or 96.
+// Lasting is how many times as long as it took to become suspect the growth must last in all. With 2, two of 370 such
+// programs have an alarm, caused by containers that fill; with 2.5 one, and with 3 none. A leak in each step has an
+// alarm at step 64, 80 or 96.
 const Lasting = 3
 
-// Watch is what is known of a run from the looks at it so far.
+// Watch is the state of a run after the looks at it so far.
 type Watch struct {
-	suspects []*Suspect               // in the order in which they became it
-	seen     map[string]snapshot.Mark // the newest of each process, by its kind
-	growths  map[string]*growth       // without a line, by the kind of process
+	suspects []*Suspect               // in the order of their first suspicion
+	seen     map[string]snapshot.Mark // the newest mark of each process, by its kind
+	growths  map[string]*growth       // growth without a line, by the kind of process
 }
 
-// growth is a process's growth, as long as looks see it.
+// growth is the growth of a process, as long as consecutive looks see it.
 type growth struct {
 	since time.Duration // from the run's beginning
 	told  bool
 }
 
-// Suspect is what was called a leak once, in one process or several alike, on one device.
+// Suspect is a place that was called a leak once, in one process or several alike, on one device.
 type Suspect struct {
-	// Fingerprint is the baseline's; findings of other processes and devices may have it too.
+	// Fingerprint is that of package baseline; findings of other processes and devices may have the same.
 	Fingerprint string
-	Process     string // the kind of process, such as "loader worker"; "" for the one that a result is of
+	Process     string // the kind of process, such as "loader worker"; "" for the result's own process
 	Device      series.DeviceID
-	Finding     *diff.Finding // of the last look that called it a leak
+	Finding     *diff.Finding // from the last look that called it a leak
 	// Since is the mark at which this suspicion began.
 	Since snapshot.Mark
 	State State
 
-	times  int           // that it was suspected
-	missed int           // looks in a row at which it had stopped
-	until  float64       // where on the axis of marks the growth has lasted for long enough
-	pid    int           // of the process that the last look which called it a leak saw
-	seen   snapshot.Mark // of that process at the last look at it
+	times  int           // how often it was suspected
+	missed int           // consecutive looks at which it had stopped
+	until  float64       // the place on the axis at which the growth has lasted long enough
+	pid    int           // of the process in the last look that called it a leak
+	seen   snapshot.Mark // the last mark of that process
 	test   betting
 	bet    *bet      // on the next mark; nil for none
-	sizes  []float64 // at the looks of this suspicion, of what has no series
+	sizes  []float64 // sizes at the looks of this suspicion, for memory without a series
 }
 
-// State is what the looks make of a suspect.
+// State is the state of a suspect.
 type State int
 
 // States.
 const (
-	Suspected State = iota // snapshots to come decide
-	Alarming               // they have
-	Ended                  // they had, and it is no leak any more
-	Withdrawn              // it stopped before they had
+	Suspected State = iota // later snapshots decide
+	Alarming               // later snapshots confirmed it
+	Ended                  // it was an alarm, and no longer leaks
+	Withdrawn              // it stopped before an alarm
 )
 
 // New begins to watch a run.
 func New() *Watch { return &Watch{seen: make(map[string]snapshot.Mark)} }
 
-// Suspects are all, in the order in which they became it.
+// Suspects returns all suspects, in the order of their first suspicion.
 func (w *Watch) Suspects() []*Suspect { return slices.Clone(w.suspects) }
 
-// Look takes the judgement of a run as it is now, and returns the suspects whose state it changed, new ones too. Of a process
-// without a newer mark than at the last look it changes nothing.
+// Look takes the judgement of a run as it is now, and returns the suspects whose state changed, including new ones. A
+// process without a newer mark than at the last look changes nothing.
 func (w *Watch) Look(r *diff.Result) (changed []*Suspect) {
 	changed = w.process("", 0, r.Run(), r)
 	for _, c := range r.Children {
@@ -149,17 +151,17 @@ func (w *Watch) process(kind string, pid int, run *snapshot.Run, r *diff.Result)
 	return changed
 }
 
-// Over reports whether nothing is suspected of it any more.
+// Over reports whether the suspicion has ended or was withdrawn.
 func (s *Suspect) Over() bool { return s.State == Ended || s.State == Withdrawn }
 
-// suspect begins a suspicion: what was won before counts no more.
+// suspect begins a suspicion: earlier winnings no longer count.
 func (s *Suspect) suspect(since snapshot.Mark, until float64) {
 	s.times++
 	s.State, s.Since, s.until = Suspected, since, until
 	s.test, s.missed, s.sizes = betting{money: 1}, 0, nil
 }
 
-// look takes what a look found of a suspect, nil for nothing, and reports whether that changes its state.
+// look takes what a look found of a suspect, nil for nothing, and reports whether the suspect's state changed.
 func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bool {
 	switch {
 	case f != nil && f.Verdict == diff.Leak:
@@ -183,8 +185,8 @@ func (s *Suspect) look(f *diff.Finding, pid int, r *diff.Result, now float64) bo
 	return false
 }
 
-// Growths takes the judgement of a run at a time after its beginning, and returns the growth of processes that no line explains, once
-// for each kind of process: when all looks have seen it for Lasting times as long as the first took.
+// Growths takes the judgement of a run at a time after its beginning. It returns the growth of processes that no line
+// explains, once for each kind of process: when all looks have seen it for Lasting times as long as the first took.
 func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reserve) {
 	before := w.growths
 	w.growths = make(map[string]*growth)
@@ -209,7 +211,7 @@ func (w *Watch) Growths(r *diff.Result, at time.Duration) (lasting []*diff.Reser
 	return lasting
 }
 
-// find is the suspect that a finding of a kind of process is: one that has any of its places; nil for none.
+// find is the suspect for a finding of a kind of process: one that has any of its places; nil for none.
 func (w *Watch) find(kind string, f *diff.Finding) *Suspect {
 	for _, s := range w.suspects {
 		if s.Is(kind, f) {
@@ -219,14 +221,14 @@ func (w *Watch) find(kind string, f *diff.Finding) *Suspect {
 	return nil
 }
 
-// Is reports whether a finding of a kind of process is of this suspect's place.
+// Is reports whether a finding of a kind of process is at this suspect's place.
 func (s *Suspect) Is(kind string, f *diff.Finding) bool {
 	return s.Process == kind && slices.ContainsFunc(f.Rows, func(row *diff.Row) bool {
 		return row.On() == s.Device && baseline.Fingerprint(row) == s.Fingerprint
 	})
 }
 
-// begun reports whether the beginning of a process's run is over. Marks that tell neither steps nor time tell nothing of it.
+// begun reports whether the beginning of a process's run is over. It is true for marks without steps or times.
 func begun(r *diff.Result) bool {
 	a := r.Series.Axis
 	return a.Unit == series.Place || a.Length() >= beginning(r)
@@ -240,7 +242,7 @@ func beginning(r *diff.Result) float64 {
 	return Beginning
 }
 
-// lasted is where a finding has grown for Lasting times as long as it has until now.
+// lasted is the place on the axis at which a finding has grown for Lasting times as long as until now.
 func lasted(r *diff.Result, f *diff.Finding) float64 {
 	x := r.Series.Axis.X
 	from, last := x[0], x[len(x)-1]

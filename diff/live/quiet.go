@@ -7,7 +7,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// quiet looks at the suspects of those kinds of processes that no longer leak. A result has only the kinds that do.
+// quiet checks the suspects in kinds of processes that no longer leak. A result has only the kinds that do.
 func (w *Watch) quiet(r *diff.Result) (changed []*Suspect) {
 	for _, s := range w.suspects {
 		if s.Process == "" || s.Over() || slices.ContainsFunc(r.Children, func(c *diff.Child) bool { return diff.KindOf(c.Role) == s.Process }) {
@@ -28,8 +28,8 @@ func (w *Watch) quiet(r *diff.Result) (changed []*Suspect) {
 	return changed
 }
 
-// rises settles the bet on a suspect of a process that no verdict calls a leak now, and reports whether there is a new highest level: then growth
-// has not stopped. The next bet is on the same.
+// rises settles the bet on a suspect whose process no verdict calls a leak now, and reports whether there is a new
+// highest level: then growth has not stopped. The next bet is on the same memory.
 func (s *Suspect) rises(run *snapshot.Run) bool {
 	b := s.bet
 	if b == nil {
