@@ -1,6 +1,5 @@
-// Package baseline holds a run's leaks against a file of those that are known, so
-// that a gate fails on what is new or worse. It is pure: the clock and the file
-// are the caller's.
+// Package baseline compares a run's leaks with a file of known ones, so that a gate fails on new and worse leaks. It
+// is pure: the caller provides the clock and the file.
 package baseline
 
 import (
@@ -20,32 +19,31 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 )
 
-// Version is the one that files have.
+// Version is the version of the file format.
 const Version = 1
 
-// File is what is known of a program's leaks. Parse makes it, or the zero value,
-// which knows none.
+// File has the known leaks of a program. Parse returns one; the zero value has none.
 type File struct {
-	Known   []Entry       // by fingerprint, each once
-	Library []LibraryLeak // a team's own, beside those that memdiag knows; no part of the file
+	Known   []Entry       // sorted by fingerprint, each once
+	Library []LibraryLeak // a team's own list, in addition to memdiag's; not part of the file
 }
 
-// Entry is one known leak, with whose it is and until when it may stay.
+// Entry is one known leak, its owner, and until when it may stay.
 type Entry struct {
 	Fingerprint string
-	Where       string       // for readers; what is matched is the fingerprint
-	MaxGrowth   *diff.Growth // what it lets pass; nil for any
+	Where       string       // for readers; only the fingerprint is matched
+	MaxGrowth   *diff.Growth // the allowed growth; nil for any
 	Owner       string
 	Issue       string
 	Reason      string
-	Expires     time.Time // the last day on which it counts, at its start in UTC; zero for none
+	Expires     time.Time // the last day on which it is valid, at 00:00 UTC; zero for none
 }
 
 const day = "2006-01-02"
 
-// document and record are the file as YAML has it.
+// document and record are the YAML form of the file.
 type document struct {
-	Version any      `yaml:"version"` // whole, else an error: as an int the library would cut 1.5 to 1
+	Version any      `yaml:"version"` // must be a whole number; as an int, the library would truncate 1.5 to 1
 	Known   []record `yaml:"known"`
 }
 
@@ -59,13 +57,12 @@ type record struct {
 	Expires     string `yaml:"expires,omitempty"`
 }
 
-// deepest is how far lists and maps may lie in one another, in flow style ("[[["), and
-// the column up to which they may begin in block style ("- - -"). A baseline needs
-// three; the library's memory grows with the square of it.
+// deepest is how deep lists and maps may be nested in flow style ("[[["), and the last column at which they may begin
+// in block style ("- - -"). A baseline needs three. The library's memory grows with the square of the depth.
 const deepest = 64
 
-// misshapen is the fault of text that goes deeper, or on behind the end of a first
-// document, which the library would not read; nil where there is none.
+// misshapen returns an error for text that is nested more deeply, or that has a second document, which the library
+// would not read; nil for none.
 func misshapen(text []byte) *Error {
 	flow, begun := 0, false
 	for _, t := range lexer.Tokenize(string(text)) {
@@ -93,9 +90,9 @@ func misshapen(text []byte) *Error {
 	return nil
 }
 
-// Parse reads a file. What is wrong with it is an *Error that tells the place.
+// Parse reads a file. Its error is an *Error with the place.
 func Parse(text []byte) (*File, error) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // of an editor on Windows
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // written by editors on Windows
 	if fault := misshapen(text); fault != nil {
 		return nil, fault
 	}
@@ -149,8 +146,7 @@ func (f *File) sort() {
 	slices.SortFunc(f.Known, func(a, b Entry) int { return cmp.Compare(a.Fingerprint, b.Fingerprint) })
 }
 
-// Bytes are the file, sorted by fingerprint: equal files have equal bytes, and
-// Parse reads them back.
+// Bytes returns the file, sorted by fingerprint: equal files have equal bytes, and Parse reads them.
 func (f *File) Bytes() ([]byte, error) {
 	d := document{Version: Version, Known: []record{}}
 	sorted := File{Known: slices.Clone(f.Known)}
@@ -169,12 +165,11 @@ func (f *File) Bytes() ([]byte, error) {
 	b.WriteString("# Leaks that memdiag gate knows and lets pass. memdiag gate --update-baseline writes it,\n# and keeps owner, issue, reason and expires as people have set them.\n")
 	text, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
 	b.Write(bytes.TrimSuffix(text, []byte("\n")))
-	b.WriteByte('\n') // which the library leaves out behind an empty list
+	b.WriteByte('\n') // the library leaves it out after an empty list
 	return b.Bytes(), err
 }
 
-// Error is what is wrong with a file, and where. Line and Column count from 1, and
-// are 0 where the place is not known.
+// Error is an error in a file. Line and Column count from 1, and are 0 if unknown.
 type Error struct {
 	Line, Column int
 	Source       string // the line
@@ -188,8 +183,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Excerpt is the line, or what of it is near the place, with a caret below that, in two
-// lines without an end; "" where the place is not known.
+// Excerpt is the line, or the part near the place, with a caret below, in two lines without a newline at the end; ""
+// if the place is unknown.
 func (e *Error) Excerpt() string {
 	if e.Line == 0 {
 		return ""
@@ -203,7 +198,7 @@ func (e *Error) Excerpt() string {
 	return head + string(source) + "\n" + strings.Repeat(" ", len(head)-2) + "| " + strings.Repeat(" ", at) + "^"
 }
 
-// widest is how much of a line an excerpt shows, in characters.
+// widest is how many characters of a line an excerpt shows.
 const widest = 120
 
 func newError(text []byte, line, column int, message string) *Error {
@@ -215,13 +210,13 @@ func newError(text []byte, line, column int, message string) *Error {
 	return e
 }
 
-// faultOf is what the YAML library says of text.
+// faultOf converts an error of the YAML library.
 func faultOf(err error, text []byte) *Error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
 		p := at.GetToken().Position
 		message := at.GetMessage()
-		if _, ok := errors.AsType[*yaml.TypeError](err); ok { // whose message is of types of Go
+		if _, ok := errors.AsType[*yaml.TypeError](err); ok { // its message names Go types
 			message = "want text; quote it"
 		}
 		return newError(text, p.Line, p.Column, message)
@@ -230,7 +225,7 @@ func faultOf(err error, text []byte) *Error {
 	return newError(text, 0, 0, message)
 }
 
-// faultAt is err at the place that path names, or at the start of what it is in.
+// faultAt returns err with the place of path, or without a place if it has none.
 func faultAt(text []byte, path string, err error) *Error {
 	p, bad := yaml.PathString(path)
 	if bad != nil {

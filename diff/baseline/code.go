@@ -8,21 +8,21 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// change is what became of the code on a stack.
+// change says whether the code on a stack changed.
 type change int
 
 const (
-	unknown   change = iota // nobody recorded it before and after
-	unchanged               // no function of the program's own on it differs
+	unknown   change = iota // not recorded both before and after
+	unchanged               // no function of the program on the stack differs
 	changed
 )
 
-// code is what a run tells of the program's own code.
+// code is what a run records of the program's own code.
 type code struct {
 	python string
 	looks  int
 	files  map[string]map[string]snapshot.Function
-	named  map[string]string // the only file of a name without its folders; "" of several
+	named  map[string]string // the file by its name without folders; "" for several
 }
 
 func codeOf(info *snapshot.Info) *code {
@@ -39,7 +39,7 @@ func codeOf(info *snapshot.Info) *code {
 	return c
 }
 
-// functions are all but those where a program begins, by their names and those of their files without folders.
+// functions returns all functions, by name and file name without folders, except those in which a program begins.
 func (c *code) functions() map[string]bool {
 	all := make(map[string]bool)
 	for file, functions := range c.files {
@@ -52,7 +52,7 @@ func (c *code) functions() map[string]bool {
 	return all
 }
 
-// file is the functions of a file, wherever the program lies now; nil where it is unknown.
+// file returns the functions of a file, wherever the program is now; nil if unknown.
 func (c *code) file(name string) map[string]snapshot.Function {
 	if f, ok := c.files[name]; ok {
 		return f
@@ -60,17 +60,17 @@ func (c *code) file(name string) map[string]snapshot.Function {
 	return c.files[c.named[frame.Base(name)]]
 }
 
-// compared is a stack's own frames before the fix, against the code after it.
+// compared is the result of comparing a stack's own frames before the fix with the code after it.
 type compared struct {
 	change change
-	name   string  // of the innermost function that changed; where none did, of the line seen rarest, as file:line
-	looks  int     // in which the rarest line of its frames was seen to run after the fix
-	held   int     // recorded points at which the rarest was on a stack
-	share  float64 // of how often it ran before
+	name   string  // the innermost function that changed or, if none did, the line that was seen least often, as file:line
+	looks  int     // looks after the fix that saw the least frequent line of its frames run
+	held   int     // recorded points that have the least frequent line on a stack
+	share  float64 // how often that line ran, as a share of before
 }
 
-// compareCode holds the functions of a stack against what they are after a fix, or without frames all functions. Only
-// the program's own count: an upgrade of a library is no change of its code.
+// compareCode compares the functions of a stack with those after a fix; without frames, all functions. Only the
+// program's own count: an upgrade of a library does not change its code.
 func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 	was, is := c.codeWas, c.codeIs
 	if w := &c.before.Run().Info; w.Workload != "" && w.Parameters["fixed"] != c.after.Run().Info.Parameters["fixed"] {
@@ -92,7 +92,7 @@ func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 		before, ok := old[f.Function]
 		if !ok || file == nil {
 			if out.change == unknown {
-				return out // nothing is known of the function that allocates
+				return out // the function that allocates is unknown
 			}
 			continue
 		}
@@ -121,8 +121,9 @@ func (c *comparison) compareCode(frames []snapshot.Frame) compared {
 	return out
 }
 
-// moved are where a line of a function that did not change may be after a fix, both counted from its first. Functions within it may have
-// become longer: it has moved as far as the last of them before it, or, if that is the one, as the next.
+// moved returns where a line of an unchanged function may be after a fix, counted from the function's first line.
+// Functions defined within it may have become longer. So the line has moved as far as the last inner function before
+// it or, if it is in that function, as far as the next.
 func moved(name string, line int, was, is map[string]snapshot.Function) []int {
 	within := name + ".<locals>."
 	if name == "<module>" {
@@ -149,7 +150,7 @@ func moved(name string, line int, was, is map[string]snapshot.Function) []int {
 	return []int{line + first, line + next}
 }
 
-// anywhere is whether any function of the program's own differs that both runs have the file of.
+// anywhere reports whether any function of the program differs, in files that both runs have.
 func (c *comparison) anywhere() change {
 	out := unknown
 	for name, functions := range c.codeWas.files {
@@ -170,7 +171,7 @@ func (c *comparison) anywhere() change {
 	return out
 }
 
-// lineKey names a line of a function, wherever its file lies.
+// lineKey identifies a line of a function, wherever its file is.
 func lineKey(f snapshot.Frame, line int) string {
 	return fmt.Sprintf("%s\x00%s\x00%d", f.Function, frame.Base(f.File), line)
 }

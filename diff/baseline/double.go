@@ -9,21 +9,18 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Doubled is a run held against another of the same program and half its steps: what
-// leaks holds more at the end of the longer one.
+// Doubled compares a run with another of the same program and half the steps: a leak holds more at the end of the
+// longer run.
 type Doubled struct {
-	Half, Whole snapshot.Mark // of the last snapshots
-	More        []diff.Row    // sites that hold more bytes in the longer run, the most first
-	// Unconfirmed are the leaks of the longer run that hold less than half as much more
-	// as their rate says.
+	Half, Whole snapshot.Mark // marks of the last snapshots
+	More        []diff.Row    // sites with more bytes in the longer run, the most first
+	// Unconfirmed are the leaks of the longer run with less than half of the growth that their rate implies.
 	Unconfirmed []*diff.Finding
-	// Unexplained are the sites that hold 10 blocks more, or more, and of which no
-	// finding speaks.
+	// Unexplained are the sites with at least 10 more blocks that belong to no finding.
 	Unexplained []diff.Row
 }
 
-// Double holds the longer run's result against the last snapshot of the run of half
-// its steps.
+// Double compares the longer run's result with the last snapshot of the run of half its steps.
 func Double(half *snapshot.Snapshot, whole *diff.Result) *Doubled {
 	d := &Doubled{Half: half.Mark, Whole: whole.Last.Mark}
 	type site struct {

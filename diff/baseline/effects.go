@@ -9,69 +9,71 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Effects are what a change of a program did beside what it did to leaks.
+// Effects are the effects of a change other than on leaks.
 type Effects struct {
 	Losses Losses
-	// StepTime is how long a step takes, before and after; zero if a run is too short to tell.
+	// StepTime is the duration of a step, before and after; zero if a run is too short.
 	StepTime [2]StepTime
-	// Peaks are the largest that was live on each device that both runs have, in their order in the run before.
+	// Peaks are the highest live memory on each device that both runs have, in the order of the run before.
 	Peaks []Peak
-	// Bands are how steady the devices are that both runs have, but for the process itself.
+	// Bands show how steady the memory of each device is that both runs have, except the process.
 	Bands []Bands
 }
 
-// Bands are how far memory of a device strays after warm-up, before and after.
+// Bands is how much the memory of a device varies after warm-up, before and after.
 type Bands struct{ Before, After diff.Steadiness }
 
-// Losses are those of two runs, compared bit by bit in their order.
+// Losses compares the losses of two runs bit by bit, in order.
 type Losses struct {
-	Recorded [2]bool // by the run before, and after
-	Common   int     // that were compared: as many as the shorter run has
+	Recorded [2]bool // by the run before, and by the run after
+	Common   int     // number of compared losses: as many as the shorter run has
 	Differs  bool
-	// Step is the first step with another loss; Before and After are the two losses.
+	// Step is the first step with a different loss; Before and After are the two losses.
 	Step          int64
 	Before, After float64
 }
 
-// Equal reports whether there are some, and all are the same.
+// Equal reports whether there are losses, and all are the same.
 func (l *Losses) Equal() bool { return l.Common > 0 && !l.Differs }
 
-// StepTime is how long a step takes, in seconds: the median of the intervals between snapshots, and their quartiles.
+// StepTime is the duration of a step in seconds: the median of the intervals between snapshots, and their quartiles.
 type StepTime struct {
 	Low, Median, High float64
-	// Waited is the share of the time for which the main thread waited for a processor; Unknown where the recording does not say.
+	// Waited is the share of the time for which the main thread waited for a processor; Unknown if that was not
+	// recorded.
 	Waited  float64
 	Unknown bool
 }
 
-// Peak is the most that was live on a device before and after.
+// Peak is the highest live memory on a device, before and after.
 type Peak struct {
 	Device        snapshot.Device
 	Before, After snapshot.Bytes
 }
 
 const (
-	// fewestIntervals are as many as a run needs for its quartiles to say something.
+	// fewestIntervals is how many intervals a run needs for its quartiles to be meaningful.
 	fewestIntervals = 4
-	// worse is the ratio from which on more counts as worse: less is what two runs of one program differ by.
+	// worse is the ratio above which more counts as worse: two runs of one program differ by less.
 	worse = 1.05
-	// busyShare is the share of waiting for a processor from which on a machine is busy. Other work then slows steps by more
-	// than the waiting, since threads of PyTorch wait for each other: by 1.7 between two runs of one program that waited for
-	// three quarters of the time.
+	// busyShare is the share of waiting for a processor above which a machine is busy. Other work then slows steps by
+	// more than the waiting, since PyTorch's threads wait for each other: by 1.7 between two runs of one program that
+	// waited for three quarters of the time.
 	busyShare = 0.05
-	// noFigure is what the recorder writes where the system does not tell for how long a thread waited.
+	// noFigure is the recorder's value if the system does not report waiting times.
 	noFigure = 1e9 * time.Second
 )
 
-// Busy reports whether one of the runs waited for a processor, so that times of steps say more of the machine than of the program.
+// Busy reports whether one of the runs waited for a processor, so that step times depend more on the machine than on
+// the program.
 func (e *Effects) Busy() bool {
 	return e.StepTime[0].Waited > busyShare || e.StepTime[1].Waited > busyShare
 }
 
-// MayBeBusy reports whether it is unknown if a run waited.
+// MayBeBusy reports whether it is unknown for one of the runs.
 func (e *Effects) MayBeBusy() bool { return e.StepTime[0].Unknown || e.StepTime[1].Unknown }
 
-// Slower reports whether steps take longer after, by more than their times vary and more than they waited.
+// Slower reports whether steps take longer after, by more than their times vary and more than the run waited.
 func (e *Effects) Slower() bool {
 	before, after := e.StepTime[0], e.StepTime[1]
 	worked := 1 - after.Waited
@@ -86,7 +88,7 @@ func (e *Effects) Longer() bool {
 // Higher reports whether the peak is higher after.
 func (p *Peak) Higher() bool { return float64(p.After) > worse*float64(p.Before) }
 
-// EffectsOf compares what two runs computed, how long it took, and what it took.
+// EffectsOf compares the losses, step times and memory of two runs.
 func EffectsOf(before, after *diff.Result) Effects {
 	a, b := before.Run(), after.Run()
 	return Effects{
@@ -110,8 +112,8 @@ func bands(before, after []diff.Steadiness) []Bands {
 	return out
 }
 
-// CompareLosses compares the losses that both programs marked, else those that both took backward. Either may
-// be nil.
+// CompareLosses compares the losses that both programs marked, or else those on which both called backward. Either
+// may be nil.
 func CompareLosses(before, after *snapshot.Losses) Losses {
 	l := Losses{Recorded: [2]bool{recorded(before), recorded(after)}}
 	if before == nil || after == nil {
@@ -135,7 +137,7 @@ func recorded(l *snapshot.Losses) bool { return l != nil && len(l.Marked)+len(l.
 
 func sameBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
-// stepTime leaves out the first interval, in which a program warms up.
+// stepTime is the step time of a run, without the first interval, in which a program warms up.
 func stepTime(run *snapshot.Run) StepTime {
 	var times []float64
 	var spent, waited time.Duration
@@ -174,7 +176,7 @@ func peaks(before, after *snapshot.Run) []Peak {
 	return out
 }
 
-// most is, of each device of known size, the most that was live on it, as Before.
+// most returns the highest live memory on each device of known size, as Before.
 func most(run *snapshot.Run) []Peak {
 	var out []Peak
 	for _, s := range run.Snapshots {

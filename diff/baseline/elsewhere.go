@@ -7,8 +7,9 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Elsewhere is what grows in a run by least and more for one of its axis, at other places than a leak's, if none of the runs
-// before grows there so fast: a change that only moves a leak shows it. The leak is nil if it is the process's; nil is returned for nothing.
+// Elsewhere returns growth in a run that is at other places than a leak's and at least `least` per unit faster than
+// at the same places in each of the runs before: a change that only moves a leak causes it. leak is nil for the
+// process's growth. The result is nil if there is none.
 func Elsewhere(leak *diff.Finding, least float64, after *diff.Result, before ...*diff.Result) *Check {
 	var own []string
 	if leak != nil {

@@ -22,39 +22,41 @@ import (
 //go:embed known.yml
 var publishedText []byte
 
-// LibraryLeak is a leak of a library's own that its users can only wait out, or go around.
+// LibraryLeak is a known leak of a library, which its users can only wait for to be fixed, or avoid.
 type LibraryLeak struct {
 	ID      string `yaml:"id"`
-	Package string `yaml:"package"` // as Python imports it
-	From    string `yaml:"from"`    // the first version that leaks so, "" for any
-	Below   string `yaml:"below"`   // the first that does not; "" for none yet
+	Package string `yaml:"package"` // Python's import name
+	From    string `yaml:"from"`    // the first version with the leak; "" for any
+	Below   string `yaml:"below"`   // the first version without it; "" for none yet
 	What    string `yaml:"what"`
-	// Files end what allocates, the innermost of a stack's frames of Python's; a folder ends in a slash. A leak in
-	// these is the library's alone, and a gate lets it pass.
+	// Files are path endings of the innermost Python frame of a stack; a folder ends in a slash. A leak there is the
+	// library's alone, and a gate lets it pass.
 	Files []string `yaml:"files"`
-	// Uses end files that are on the stack, or that are used where no stack tells: it may be this leak.
+	// Uses are path endings of files on the stack, or of files that are used if there is no stack: it may be this
+	// leak.
 	Uses       []string `yaml:"uses"`
 	WayOut     string   `yaml:"way-out"`
-	Cause      string   `yaml:"cause"`      // its id in package cause; "" for what is found without
-	References []string `yaml:"references"` // public issues; the first is shown
+	Cause      string   `yaml:"cause"`      // an id in package cause; "" if the normal search finds it
+	References []string `yaml:"references"` // public issues; the first is printed
 }
 
-// KnownVersion is the version of the format that lists known leaks of libraries.
+// KnownVersion is the format version of lists of known library leaks.
 const KnownVersion = 1
 
-// LibraryLeaks are the published ones that memdiag knows. Each has public reports, which name the versions.
+// LibraryLeaks returns memdiag's list. Each leak has public reports, which name the versions.
 func LibraryLeaks() []LibraryLeak { return slices.Clone(published()) }
 
-// published are read once: each rank of a run is held against them, and to read them takes as long as to judge a small one.
+// published reads the list once: each rank of a run is compared with it, and reading it takes as long as judging a
+// small rank.
 var published = sync.OnceValue(func() []LibraryLeak {
 	leaks, err := ParseLibraryLeaks(publishedText)
 	if err != nil {
-		panic(err) // it is of this package, and tested
+		panic(err) // the list is embedded, and tested
 	}
 	return leaks
 })
 
-// ParseLibraryLeaks reads a list of known leaks of libraries. What is wrong with it is an *Error that tells the place.
+// ParseLibraryLeaks reads a list of known library leaks. Its error is an *Error with the place.
 func ParseLibraryLeaks(text []byte) ([]LibraryLeak, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if fault := misshapen(text); fault != nil {
@@ -114,7 +116,7 @@ func (l *LibraryLeak) String() string {
 	return text + " to before " + l.Below
 }
 
-// versionOf is the package's version in a run; "" where it is not known. A producer of snapshots names its own.
+// versionOf is the package's version in a run; "" if unknown. A snapshot's producer names its own version.
 func versionOf(r *diff.Result, name string) string {
 	if run := r.Run(); run != nil && run.Info.Packages[name] != "" {
 		return run.Info.Packages[name]
@@ -133,7 +135,7 @@ func (l *LibraryLeak) leaksIn(version string) bool {
 	return len(numbers(version)) > 0 && (l.Below == "" || older(version, l.Below)) && !older(version, l.From)
 }
 
-// libraryLeak is the one that all of a finding is; nil for none, and where no version is known.
+// libraryLeak is the known leak that explains all rows of a finding; nil for none, and if no version is known.
 func libraryLeak(f *diff.Finding, r *diff.Result, known []LibraryLeak) *LibraryLeak {
 	for _, l := range known {
 		if len(l.Files) == 0 || !l.leaksIn(versionOf(r, l.Package)) || l.heldElsewhere(f) {
@@ -146,14 +148,15 @@ func libraryLeak(f *diff.Finding, r *diff.Result, known []LibraryLeak) *LibraryL
 	return nil
 }
 
-// heldElsewhere reports whether something with a name outside of the package holds what leaks, as a list of the program's with
-// the outputs of the library's functions.
+// heldElsewhere reports whether a named holder outside of the package holds the blocks, such as a list of the
+// program's with outputs of the library.
 func (l *LibraryLeak) heldElsewhere(f *diff.Finding) bool {
 	h := f.Holder
 	return h != nil && h.Path != snapshot.Nameless && !strings.HasPrefix(h.Path, l.Package+".")
 }
 
-// KnownIn says which known leaks of libraries a result shows, or may show, a sentence each: "numpy 2.4.0 leaks here; …".
+// KnownIn lists the known library leaks that a result shows or may show, a sentence each: "numpy 2.4.0 leaks here;
+// …".
 func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 	if r.Leaks() == 0 && r.ProcessGrowth() == nil {
 		return nil
@@ -187,14 +190,14 @@ func KnownIn(r *diff.Result, known []LibraryLeak) (out []string) {
 	return out
 }
 
-// What a finding shows of a known leak.
+// How certain it is that a finding is a known leak.
 const (
 	leaksHere   = "leaks here"
 	mayLeakHere = "may leak here"
 	mayBeThis   = "may be what leaks"
 )
 
-// in is what a finding shows of the leak; "" for nothing. The version is one that leaks.
+// in returns how certain it is that the finding is this leak; "" if it is not. The version is one with the leak.
 func (l *LibraryLeak) in(f *diff.Finding) string {
 	switch {
 	case f.Verdict != diff.Leak || l.heldElsewhere(f):
@@ -205,12 +208,13 @@ func (l *LibraryLeak) in(f *diff.Finding) string {
 	case slices.ContainsFunc(f.Rows[0].Frames, func(at snapshot.Frame) bool { return installedIn(at.File, l.Uses) }):
 		return mayLeakHere
 	case len(l.Uses) > 0 && f.Headline == 0 && f.Rows[0].Device.Kind == snapshot.PythonHeap && f.Unheld():
-		return mayBeThis // extensions have no frames
+		return mayBeThis // extensions have no Python frames
 	}
 	return ""
 }
 
-// NameCauses names the cause of leaks that have none, by a known leak: first one that they show, else one that they may show.
+// NameCauses sets the cause of leaks without one by known leaks: first those that they show, then those that they may
+// show.
 func NameCauses(r *diff.Result, known []LibraryLeak) {
 	for _, sure := range []string{leaksHere, mayLeakHere, mayBeThis} {
 		for i := range known {
@@ -220,7 +224,7 @@ func NameCauses(r *diff.Result, known []LibraryLeak) {
 				continue
 			}
 			for k := range r.Findings {
-				// Where nobody has looked for a holder, a package that is there tells no cause.
+				// If no holder was searched for, an installed package does not show a cause.
 				if f := &r.Findings[k]; f.Cause == nil && l.in(f) == sure && (sure != mayBeThis || f.Holder != nil) {
 					f.Cause, f.CauseWhy = r.CauseNamed(l.Cause), fmt.Sprintf("likely: %s %s %s", l.Package, version, sure)
 				}
@@ -229,17 +233,17 @@ func NameCauses(r *diff.Result, known []LibraryLeak) {
 	}
 }
 
-// allocates is true for a row whose innermost frame of Python is of the leak's files.
+// allocates reports whether the row's innermost Python frame is in the leak's Files.
 func (l *LibraryLeak) allocates(row *diff.Row) bool {
 	for _, f := range row.Frames {
 		if strings.HasSuffix(f.File, ".py") {
 			return installedIn(f.File, l.Files)
 		}
 	}
-	return false // below Python
+	return false // not called by Python
 }
 
-// installedIn reports whether a file is one of an installed package's, or in one of its folders.
+// installedIn reports whether a file is one of these installed files, or in one of these folders.
 func installedIn(file string, of []string) bool {
 	file = frame.Slashed(file)
 	return slices.ContainsFunc(of, func(of string) bool {
@@ -248,8 +252,8 @@ func installedIn(file string, of []string) bool {
 	})
 }
 
-// older compares versions number by number, up to what is not one: 2.10.1+cu128 is
-// older than 2.11, and nothing is older than "".
+// older compares versions number by number, up to the first part that is no number: 2.10.1+cu128 is older than 2.11.
+// Nothing is older than "".
 func older(a, b string) bool {
 	x, y := numbers(a), numbers(b)
 	return len(y) > 0 && slices.Compare(x, y) < 0

@@ -14,20 +14,20 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// State is what a leak is, held against a file, or what has become of an entry.
+// State is the state of a leak compared with a file, or of an entry.
 type State string
 
-// The states. A gate fails on what is new or regressed.
+// The states. A gate fails on New and Regressed.
 const (
-	New       State = "new"       // no entry, or one that no longer counts
-	Known     State = "known"     // within its entry's bound
-	Regressed State = "regressed" // grows faster than its entry lets it
-	Library   State = "library"   // a known leak of a framework's own
+	New       State = "new"       // no entry, or an expired one
+	Known     State = "known"     // within the bound of its entry
+	Regressed State = "regressed" // grows faster than its entry allows
+	Library   State = "library"   // a known leak of a library
 
-	Fixed     State = "fixed"     // the entry's stack was there, and leaked not
-	Undecided State = "undecided" // it grew, and a longer run must tell
-	Unused    State = "unused"    // nothing is held there, in the first snapshot or the last
-	Expired   State = "expired"   // its day has passed: it counts no more
+	Fixed     State = "fixed"     // the entry's stack is there, and does not leak
+	Undecided State = "undecided" // it grew, and only a longer run can decide
+	Unused    State = "unused"    // nothing is live there, in the first snapshot or the last
+	Expired   State = "expired"   // its last day has passed: it no longer counts
 )
 
 // Ranked is the result of one rank.
@@ -38,40 +38,38 @@ type Ranked struct {
 
 // Leak is one leak of a run, on all ranks that have it.
 type Leak struct {
-	Finding     *diff.Finding // of the rank where it grew most
+	Finding     *diff.Finding // from the rank where it grew most
 	Ranks       []int         // ascending; nil in a run without ranks
 	Fingerprint string
 	State       State
-	Entry       *Entry       // nil where there is none
-	Library     *LibraryLeak // nil unless it is one
+	Entry       *Entry       // nil for none
+	Library     *LibraryLeak // nil unless it is a known leak of a library
 	Why         string       // one clause
 }
 
-// Passes is true for a leak that a gate lets pass.
+// Passes reports whether a gate lets the leak pass.
 func (l *Leak) Passes() bool { return l.State == Known || l.State == Library }
 
-// Fate is an entry that let nothing pass, with the reason.
+// Fate is an entry that no leak used, with the reason.
 type Fate struct {
 	Entry *Entry
 	State State // Fixed, Undecided, Unused or Expired
 }
 
-// Outcome is a run held against a file.
+// Outcome is the comparison of a run with a file.
 type Outcome struct {
-	Leaks []Leak // those that fail first, larger growth first among equals
+	Leaks []Leak // failing ones first, then larger growth first
 	Fates []Fate // in the order of the file
-	// Undecided are the findings, of all ranks, that may yet turn out to be leaks and
-	// that no entry speaks of.
+	// Undecided are the findings, of all ranks, that may turn out to be leaks and have no entry.
 	Undecided []*diff.Finding
-	// Declared are those of them, left out there, that gather towards a bound that was
-	// declared.
+	// Declared are such findings that grow towards a declared bound. They are not in Undecided.
 	Declared []*diff.Finding
-	// Partial reports whether only a part of the run was judged, or with doubt, so that an
-	// entry that seems to be fixed need not be. It is the caller's to tell.
+	// Partial: only a part of the run was judged, or with doubt, so that an entry that seems to be fixed may not be.
+	// The caller sets it.
 	Partial bool
 }
 
-// Failing are the leaks that are new or regressed.
+// Failing returns the leaks that are new or regressed.
 func (o *Outcome) Failing() []Leak {
 	n := 0
 	for n < len(o.Leaks) && !o.Leaks[n].Passes() {
@@ -80,7 +78,7 @@ func (o *Outcome) Failing() []Leak {
 	return o.Leaks[:n]
 }
 
-// InDoubt is true for a result with a finding that is undecided.
+// InDoubt reports whether a result has an undecided finding.
 func (o *Outcome) InDoubt(r *diff.Result) bool {
 	for i := range r.Findings {
 		if slices.Contains(o.Undecided, &r.Findings[i]) {
@@ -90,10 +88,10 @@ func (o *Outcome) InDoubt(r *diff.Result) bool {
 	return false
 }
 
-// Fingerprint names the place of a site over edits of lines, other checkouts,
-// ranks and machines: the functions of the user's own code on its stack, with the
-// names of their files. What one function allocates on several lines has one
-// fingerprint. Growth of the process itself is named by its label: whether a run finds its line is chance.
+// Fingerprint identifies the place of a site across edits of lines, checkouts, ranks and machines: by the functions
+// of the user's own code on its stack, with the names of their files. Several lines of one function have one
+// fingerprint. Growth of the process itself is identified by its label, since chance decides whether a run finds its
+// line.
 func Fingerprint(row *diff.Row) string {
 	var text strings.Builder
 	frames := row.Frames
@@ -107,7 +105,7 @@ func Fingerprint(row *diff.Row) string {
 		}
 		file := frame.Slashed(f.File)
 		if strings.Contains(file, "/ipykernel_") {
-			file = "notebook" // its cells are files by process and time
+			file = "notebook" // cells are files with names by process and time
 		}
 		text.WriteString(function(f) + "\x00" + frame.Base(file) + "\x01")
 	}
@@ -122,8 +120,8 @@ func Fingerprint(row *diff.Row) string {
 	return fmt.Sprintf("s1-%016x", xxhash.Sum64String(text.String()))
 }
 
-// function is a native function without parameters and template arguments, which
-// a build may change; of Python and Go the name is as it is.
+// function is a function's name; for native functions without parameters and template arguments, which a build may
+// change.
 func function(f snapshot.Frame) string {
 	if strings.HasSuffix(f.File, ".go") || strings.HasSuffix(f.File, ".py") {
 		return f.Function
@@ -134,7 +132,7 @@ func function(f snapshot.Frame) string {
 	return f.Function
 }
 
-// entry is the one that speaks of a finding: by its largest row first.
+// entry is the entry for a finding, by its largest row first; nil for none.
 func (f *File) entry(found *diff.Finding) *Entry {
 	for _, row := range found.Rows {
 		name := Fingerprint(row)
@@ -145,18 +143,17 @@ func (f *File) entry(found *diff.Finding) *Entry {
 	return nil
 }
 
-// expired holds from the day after the entry's last.
+// expired reports whether the entry's last day has passed.
 func (e *Entry) expired(now time.Time) bool {
 	return !e.Expires.IsZero() && !now.Before(e.Expires.AddDate(0, 0, 1))
 }
 
-// Judge holds the results of a run's ranks against the file, as of now. Leaks with
-// one fingerprint share their entry's bound: what they grow by together counts, on
-// the rank where that is most.
+// Judge compares the results of a run's ranks with the file, as of now. Leaks with one fingerprint share their
+// entry's bound: the sum of their growth counts, on the rank where it is largest.
 func (f *File) Judge(ranks []Ranked, now time.Time) *Outcome {
 	o := &Outcome{}
 	library := append(slices.Clone(f.Library), LibraryLeaks()...)
-	grown := make(map[*Entry]float64) // the low end of the interval
+	grown := make(map[*Entry]float64) // low ends of rate intervals
 	index := make(map[snapshot.Hash]int)
 	for _, r := range ranks {
 		here := make(map[*Entry]float64)
@@ -210,7 +207,7 @@ func (o *Outcome) sort() {
 	})
 }
 
-// Strict takes leaks of libraries for new ones, which fail.
+// Strict makes leaks of libraries New, so that they fail.
 func (o *Outcome) Strict() {
 	for i := range o.Leaks {
 		if l := &o.Leaks[i]; l.State == Library {
@@ -239,7 +236,7 @@ func stateOf(l *Leak, low float64, now time.Time) (State, string) {
 	return Known, fmt.Sprintf("within %s of the baseline", e.MaxGrowth)
 }
 
-// fates are those of the entries that no leak was let pass by.
+// fates sets the fates of the entries that no leak used.
 func (f *File) fates(o *Outcome, ranks []Ranked, now time.Time) {
 	leaked := make(map[*Entry]bool)
 	for _, l := range o.Leaks {
@@ -282,14 +279,12 @@ func (f *File) fates(o *Outcome, ranks []Ranked, now time.Time) {
 	}
 }
 
-// room is by how much more than a run grew its new bound lets pass: what runs of
-// the same program differ by.
+// room is the factor from a run's growth to its new bound: runs of the same program differ by less.
 const room = 1.1
 
-// Update returns the file that lets this outcome pass: new leaks are added, bounds
-// that were passed are raised, and what is fixed goes, unless the outcome is of a part. Entries that are unused,
-// undecided or expired stay as they are, for a person to decide. To update twice
-// changes nothing more. where names a leak's place.
+// Update returns the file that lets this outcome pass: new leaks are added, exceeded bounds are raised, and fixed
+// entries are removed, unless the outcome is Partial. Unused, undecided and expired entries stay, for a person to
+// decide. A second update changes nothing. where returns the place of a leak for readers.
 func (f *File) Update(o *Outcome, where func(*diff.Finding) string) *File {
 	next := &File{}
 	sums := make(map[string]*diff.Growth)

@@ -9,11 +9,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// grower is a kind of processes that grows in a run, other than the recorded one.
+// grower is a kind of processes, other than the recorded one, that grows in a run.
 type grower struct {
 	finding *diff.Finding // the leak that explains it; nil for none
-	process *diff.Reserve // its rate is by the second, of the one that grows most
-	leaks   diff.Rate     // of all that leaks in it, as the report of the run has them; zero without a finding
+	process *diff.Reserve // growth per second of the one that grows most
+	leaks   diff.Rate     // the sum of its leaks' rates, as in the run's report; zero Rate without a finding
 }
 
 func growing(r *diff.Result) (all []grower) {
@@ -41,8 +41,8 @@ func growing(r *diff.Result) (all []grower) {
 	return all
 }
 
-// rates are those of a kind before and after: as the report of each run has them if both have the same unit, else by the
-// second. Either may be nil, and does not grow.
+// rates returns the rates of a kind before and after: as in each run's report if both have the same unit, else per
+// second. One may be nil, if it does not grow.
 func rates(before, after *grower) (unit diff.Unit, was, is trend.Slope) {
 	grow := slices.DeleteFunc([]*grower{before, after}, func(g *grower) bool { return g == nil })
 	of := func(g *grower) diff.Rate { return g.process.Rate }
@@ -59,13 +59,13 @@ func rates(before, after *grower) (unit diff.Unit, was, is trend.Slope) {
 	return unit, was, is
 }
 
-// alike reports whether two are of one kind of processes, and both of shared memory or of none.
+// alike reports whether two growers are of one kind of processes, and both or neither are of shared memory.
 func (g *grower) alike(other *grower) bool {
 	p, q := g.process.Processes, other.process.Processes
 	return diff.KindOf(p.Role) == diff.KindOf(q.Role) && p.Shared == q.Shared
 }
 
-// processes is what became of the other processes that grew, a check for each kind, and of those that only grow now.
+// processes checks the other processes that grew, once for each kind, and those that grow only now.
 func (c *comparison) processes() []Check {
 	before, after := growing(c.before), growing(c.after)
 	var out []Check
@@ -119,8 +119,8 @@ func (c *comparison) processes() []Check {
 	return out
 }
 
-// skipped is why the work of another process that grew may not have been done after the fix, a clause; "" where its line ran, or
-// the code was changed. Without a finding any code of the program's counts.
+// skipped says, as a clause, why another process that grew may not have done its work after the fix; "" if its line
+// ran, or the code changed. Without a finding, any code of the program counts.
 func (c *comparison) skipped(f *diff.Finding) string {
 	var frames []snapshot.Frame
 	if f != nil {

@@ -12,33 +12,33 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// program is what a run ran, as far as its command tells.
+// program is what a run's command shows that it ran.
 type program struct {
-	workload string // of memdiag's own
+	workload string // a workload of memdiag
 	binary   string // without its folder
-	script   string // the first of the command's words that names one, likewise; "" for none
-	module   string // of python -m; "" for none
+	script   string // the first script among the command's words, without its folder; "" for none
+	module   string // from python -m; "" for none
 }
 
-// sources end the names of scripts.
+// sources are the extensions of scripts.
 var sources = []string{".py", ".pyw", ".pyc", ".sh", ".bash", ".ipynb", ".rb", ".js", ".ts", ".pl", ".lua", ".jl", ".R", ".php"}
 
 func programOf(info *snapshot.Info) program {
 	p := program{workload: info.Workload}
-	flags := true // none but the binary's so far
+	flags := true // only flags of the binary so far
 	for i, word := range info.Command {
 		if i > 0 && python.MatchString(p.binary) && !strings.HasPrefix(word, "-") && !slices.Contains([]string{"-W", "-X"}, info.Command[i-1]) {
-			flags = false // they are the script's from here on
+			flags = false // later flags are the script's
 		}
 		runsModules := flags && p.script == "" && p.module == "" && (python.MatchString(p.binary) || p.binary == "torchrun")
 		module := moduleFlag.FindStringSubmatch(word)
-		name, _, _ := strings.Cut(word, "::") // of pytest: test_train.py::test_step
+		name, _, _ := strings.Cut(word, "::") // pytest's test_train.py::test_step
 		base := path.Base(filepath.ToSlash(name))
 		switch {
 		case i == 0:
 			p.binary = base
 		case runsModules && codeFlag.MatchString(word):
-			return p // what follows is its text, and then arguments
+			return p // the program's text and its arguments follow
 		case runsModules && module != nil:
 			p.module = module[1]
 			if p.module == "" && i+1 < len(info.Command) {
@@ -53,9 +53,10 @@ func programOf(info *snapshot.Info) program {
 }
 
 var (
-	// python is an interpreter of any version.
+	// python matches an interpreter of any version.
 	python = regexp.MustCompile(`^(python|pypy|pythonw)[0-9.]*(\.exe)?$`)
-	// moduleFlag is Python's -m, and codeFlag its -c, alone or after flags without values; what follows may be attached.
+	// moduleFlag matches Python's -m, and codeFlag its -c, alone or after flags without values; the value may be
+	// attached.
 	moduleFlag = regexp.MustCompile(`^(?:-[bBdEhiIOPqsSuvVx]*m|--module=?)(.*)$`)
 	codeFlag   = regexp.MustCompile(`^-[bBdEhiIOPqsSuvVx]*c`)
 )
@@ -72,8 +73,8 @@ func (p program) String() string {
 	return p.binary
 }
 
-// other says how the run after is of another program than the one before; "" where it is of
-// the same, or their commands do not tell.
+// other says that the later run is of another program than the earlier; "" if it is the same, or if commands do not
+// show it.
 func other(before, after *snapshot.Info) string {
 	a, b := programOf(before), programOf(after)
 	if a == (program{}) || b == (program{}) {
@@ -86,8 +87,8 @@ func other(before, after *snapshot.Info) string {
 	return fmt.Sprintf("it is another program: %s, not %s", b, a)
 }
 
-// stem is what a script, a module or a binary are all called by: a module may be run by its
-// file, python -m pkg.train as python pkg/train.py.
+// stem is the common name of a script, a module or a binary: python -m pkg.train and python pkg/train.py run the same
+// module.
 func (p program) stem() string {
 	switch {
 	case p.script != "":
@@ -100,21 +101,21 @@ func (p program) stem() string {
 	return p.binary
 }
 
-// sameWork reports whether two runs of one program were given the same arguments, and the one
-// after came to its end: it did all that it does with them.
+// sameWork reports whether two runs of one program had the same arguments, and the later one ended successfully: it
+// did all its work.
 func sameWork(before, after *snapshot.Info) bool {
 	return after.ExitCode != nil && *after.ExitCode == 0 && after.Finished != nil && (before.Workload != "" || len(before.Command) > 0) &&
 		sameArguments(before, after, func(words []string) []string { return words })
 }
 
-// alikeArguments reports whether two runs were given the same arguments but for flags with a
-// number, such as how many steps to take. It is true where the arguments of one are not known.
+// alikeArguments reports whether two runs had the same arguments, apart from flags with a number, such as the number
+// of steps. It is true if the arguments of one are unknown.
 func alikeArguments(before, after *snapshot.Info) bool {
 	return before.Workload == "" && (len(before.Command) == 0 || len(after.Command) == 0) || sameArguments(before, after, withoutNumbers)
 }
 
-// withoutNumbers are the words of a command that are no number, nor a flag that has one. Zero counts as a word: it switches
-// work off.
+// withoutNumbers returns the words of a command without numbers, and without flags that have a number. Zero counts as
+// a word, since it switches work off.
 func withoutNumbers(words []string) []string {
 	var out []string
 	for _, word := range words {
@@ -137,7 +138,7 @@ func isNumber(word string) bool {
 
 var number = regexp.MustCompile(`^[0-9][0-9._]*(e[-+]?[0-9]+)?$`)
 
-// sameArguments compares the arguments that read leaves, wherever the program's files lay.
+// sameArguments compares the arguments that read returns, wherever the program's files are.
 func sameArguments(before, after *snapshot.Info, read func([]string) []string) bool {
 	if before.Workload != "" {
 		given := func(of map[string]string) map[string]string {
@@ -153,8 +154,8 @@ func sameArguments(before, after *snapshot.Info, read func([]string) []string) b
 	})
 }
 
-// Related says how the run after is of another program than the one before, "" where nothing tells that, and whether both
-// were given the same arguments but for numbers.
+// Related says that the later run is of another program than the earlier, "" if nothing shows that, and whether both
+// had the same arguments apart from numbers.
 func Related(before, after *snapshot.Info) (differs string, alike bool) {
 	return other(before, after), alikeArguments(before, after)
 }

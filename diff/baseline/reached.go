@@ -11,22 +11,22 @@ import (
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
-// traces is which functions of a program a run's marks show.
+// traces counts the functions of a program that a run's marks show.
 type traces struct {
 	marks  int
-	looked int                       // of the marks, that tell where the threads were
-	held   map[string]int            // marks at which a function's memory was there, by its key
-	at     map[string]int            // marks at which a thread was in it
-	names  map[string]string         // of functions, by key
-	frames map[string]snapshot.Frame // one of each function's, by key
-	files  map[string]bool           // of the program's own, as they were recorded
-	begins map[string]bool           // files in which the program begins, without their folders
-	sizes  map[snapshot.Bytes]int64  // live tensors at the first mark, by what they take
-	lines  map[string]int            // marks at which a line of a function's was on a stack, by lineKey
+	looked int                       // marks that record where the threads were
+	held   map[string]int            // marks at which memory of a function existed, by its key
+	at     map[string]int            // marks at which a thread was in a function
+	names  map[string]string         // function names by key
+	frames map[string]snapshot.Frame // a frame of each function, by key
+	files  map[string]bool           // the program's own files, as recorded
+	begins map[string]bool           // names, without folders, of files in which the program begins
+	sizes  map[snapshot.Bytes]int64  // live tensors at the first mark, by size
+	lines  map[string]int            // marks with a line on a stack, by lineKey
 	tables map[*snapshot.Stacks]map[snapshot.StackID]place
 }
 
-// place is what the program's own of one stack: functions, and lines.
+// place has the program's own functions and the lines of one stack.
 type place struct{ functions, lines []string }
 
 func tracesOf(run *snapshot.Run) *traces {
@@ -41,7 +41,7 @@ func tracesOf(run *snapshot.Run) *traces {
 		}
 		var held []snapshot.StackID
 		there := make(map[snapshot.StackID]bool)
-		for _, id := range s.Blocks.Stack { // memory that was freed tells as well who took it
+		for _, id := range s.Blocks.Stack { // freed memory also shows who allocated it
 			if id != snapshot.NoStack && !there[id] {
 				there[id] = true
 				held = append(held, id)
@@ -66,14 +66,14 @@ func tracesOf(run *snapshot.Run) *traces {
 	return t
 }
 
-// Function is one of a program's, wherever its folder lay.
+// Function is a function of a program, wherever its folder is.
 type Function struct{ Name, File string }
 
-// FunctionOf is a frame's: of a native one without parameters, and the name of the file without its folder.
+// FunctionOf is the function of a frame: a native one without parameters, and the file's name without its folder.
 func FunctionOf(f snapshot.Frame) Function { return Function{function(f), frame.Base(f.File)} }
 
-// Functions are frames of the program's own functions on any stack of a run, of memory or of a thread, one for each in
-// order. Where a program begins is in every run of it, and is left out.
+// Functions returns the frames of the program's own functions on any stack of a run, of memory or of a thread, one
+// for each function, in order. Functions in which a program begins are in every run, and are left out.
 func Functions(run *snapshot.Run) []snapshot.Frame {
 	t := tracesOf(run)
 	keys := make(map[string]bool)
@@ -89,7 +89,7 @@ func Functions(run *snapshot.Run) []snapshot.Frame {
 	return out
 }
 
-// count adds a mark to each function of the program's own on any of some stacks.
+// count adds one mark to each of the program's functions on any of the stacks, and to each line.
 func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapshot.StackID) {
 	known := t.tables[stacks]
 	if known == nil {
@@ -122,8 +122,8 @@ func (t *traces) count(to map[string]int, stacks *snapshot.Stacks, ids []snapsho
 	}
 }
 
-// own are the keys of a stack's functions of the program's own, innermost first. Where a program
-// begins is in every run of it, and is left out.
+// own returns the keys of the program's own functions on a stack, innermost first. Functions in which a program
+// begins are left out.
 func (t *traces) own(frames []snapshot.Frame) []string {
 	own := frame.Own(frames)
 	var keys []string
@@ -136,7 +136,7 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 		}
 	}
 	for _, f := range frames {
-		if own(f) && f.File != "" && !strings.HasPrefix(f.File, "<") { // as <string> and <stdin> are
+		if own(f) && f.File != "" && !strings.HasPrefix(f.File, "<") { // such as <string> and <stdin>
 			t.files[f.File] = true
 		}
 		name := function(f)
@@ -153,14 +153,14 @@ func (t *traces) own(frames []snapshot.Frame) []string {
 	return keys
 }
 
-// Begins reports whether a program begins in a function of this name.
+// Begins reports whether a program begins in a function with this name.
 func Begins(function string) bool {
 	last := function[strings.LastIndexByte(function, '.')+1:]
 	return last == "<module>" || last == "main"
 }
 
-// sizesOf counts the tensors that live at a run's first mark by what they take: most are
-// parameters, which are the same in every run of a program.
+// sizesOf counts the live tensors at a run's first mark by size: most are parameters, which are the same in every run
+// of a program.
 func sizesOf(run *snapshot.Run) map[snapshot.Bytes]int64 {
 	sizes := make(map[snapshot.Bytes]int64)
 	if len(run.Snapshots) == 0 {
@@ -177,13 +177,11 @@ func sizesOf(run *snapshot.Run) map[snapshot.Bytes]int64 {
 	return sizes
 }
 
-// enoughAlike is the share of one run's functions, or of its tensors by size, that the other
-// has where the two are of one program.
+// enoughAlike is the share of functions, or of tensors by size, that two runs of one program must have in common.
 const enoughAlike = 0.5
 
-// named reports whether commands tell of both runs what they ran, or need not: programs that wrote
-// their snapshots themselves have none, and of a run whose command was left out the script does on
-// the stacks of both.
+// named reports whether the commands of both runs are known, or need not be: programs that wrote their snapshots
+// themselves have none. If only one run's command is missing, a common script on the stacks of both is enough.
 func (c *comparison) named() bool {
 	before, after := c.before.Run(), c.after.Run()
 	told := func(r *snapshot.Run) bool { return r.Info.Workload != "" || len(r.Info.Command) > 0 }
@@ -202,9 +200,9 @@ func (c *comparison) named() bool {
 	return false
 }
 
-// known reports whether something recorded shows that both runs are of one program: a file of
-// its own, most of its functions, or tensors of the same sizes. Equal commands show nothing:
-// python train.py is another program in another folder.
+// known reports whether recorded data shows that both runs are of one program: one of its files, most of its
+// functions, or tensors of the same sizes. Equal commands show nothing: python train.py is another program in another
+// folder.
 func (c *comparison) known() bool {
 	if w := c.before.Run().Info.Workload; w != "" {
 		return w == c.after.Run().Info.Workload
@@ -227,7 +225,7 @@ func (c *comparison) known() bool {
 	return common > 0 && float64(common) >= enoughAlike*float64(max(before, after))
 }
 
-// share is which part of one map's keys the other has; 0 of none.
+// share is the share of one map's keys that the other has; 0 for no keys.
 func share[V any](was, is map[string]V) float64 {
 	n := 0
 	for key := range was {
@@ -238,16 +236,17 @@ func share[V any](was, is map[string]V) float64 {
 	return float64(n) / float64(max(1, len(was)))
 }
 
-// reach is the evidence that a run came to the work that leaked before.
+// reach is the evidence that a run did the work that leaked before.
 type reach struct {
-	how   string  // a clause; "" where nothing tells
-	why   string  // a clause, why nothing does
-	share float64 // of the run, that was spent there
+	how   string  // a clause; "" if there is no evidence
+	why   string  // a clause, why there is no evidence
+	share float64 // share of the run that was spent there
 }
 
-// reached is how the run after is known to have come to the work that has these frames on its stack. Of code that did not
-// change, the very line must have run: what is no longer called leaves as little behind as what is mended. Of code that
-// changed the line may be gone, and that a caller ran is enough. Where neither is known, the function itself must be seen.
+// reached returns the evidence that the later run did the work with these frames on its stack. If the code is
+// unchanged, the very line must have run, since code that is no longer called leaves as little memory as fixed code.
+// If the code changed, the line may be gone, and a caller is enough. If neither is known, the function itself must be
+// seen.
 func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	of := c.compareCode(frames)
 	switch {
@@ -279,8 +278,8 @@ func (c *comparison) reached(frames []snapshot.Frame, paced bool) reach {
 	return reach{why: "nothing shows that it reached the code that leaked, or that the code was changed"}
 }
 
-// Reached is how often the run after came to the line that leaked before, as a share of how often the run before did; why says
-// why nothing shows that it did, a clause, else "".
+// Reached is how often the run after did the work that leaked, as a share of the run before; why says, as a clause,
+// why there is no evidence of it, else "".
 func Reached(before, after *diff.Result, f *diff.Finding) (share float64, why string) {
 	c := compare(before, after)
 	r := c.reached(f.Rows[0].Frames, true)
@@ -290,12 +289,12 @@ func Reached(before, after *diff.Result, f *diff.Finding) (share float64, why st
 	return r.share, ""
 }
 
-// around is the evidence of any function on a stack, or that the run went through all its steps.
+// around is the evidence of any function on a stack, or that the run did all its steps.
 func (c *comparison) around(frames []snapshot.Frame, paced bool) reach {
 	keys := c.was.own(frames)
 	depth := len(keys)
 	if !c.alike {
-		depth = 1 // a caller may come elsewhere
+		depth = 1 // another caller may do other work
 	}
 	if r := c.allocates(keys, depth); r.how != "" {
 		return r
@@ -315,7 +314,7 @@ func (c *comparison) around(frames []snapshot.Frame, paced bool) reach {
 	return r
 }
 
-// allocates is the evidence of memory that the first of some functions have taken.
+// allocates is the evidence of memory that the first `depth` functions have allocated.
 func (c *comparison) allocates(keys []string, depth int) reach {
 	for i, key := range keys[:min(depth, len(keys))] {
 		if n := c.is.held[key]; n > 0 {
@@ -330,7 +329,7 @@ func (c *comparison) allocates(keys []string, depth int) reach {
 	return reach{}
 }
 
-// shareOf is which part of the run was spent at what was there at so many recorded points, and at so many before.
+// shareOf is the share of the run spent in work that was seen at `is` recorded points, and at `was` points before.
 func (c *comparison) shareOf(is, was int) float64 {
 	if c.unit == diff.Step {
 		return 1
@@ -338,7 +337,8 @@ func (c *comparison) shareOf(is, was int) float64 {
 	return min(1, float64(is*c.was.marks)/float64(c.is.marks*max(1, was)))
 }
 
-// within is the evidence of threads that were in the first of some functions; and whether they were before, and never after.
+// within is the evidence of threads in the first `depth` functions. elsewhere reports that threads were in one of
+// them before, and never after.
 func (c *comparison) within(keys []string, depth int) (r reach, elsewhere bool) {
 	for _, key := range keys[:min(depth, len(keys))] {
 		if c.was.at[key] == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff/trend"
 )
 
-// Answer is what is said of a leak, or of a run, after a fix.
+// Answer is the result for a leak, or for a run, after a fix.
 type Answer string
 
 // The answers.
@@ -20,56 +20,53 @@ const (
 	CannotTell Answer = "cannot tell"
 )
 
-// Check is one leak of the run before a fix, or what only the run after it has.
+// Check is one leak of the run before a fix, or one that only the run after it has.
 type Check struct {
-	Finding *diff.Finding // in the run before, or in the run after if it is new there; nil for a Process without a known line
-	Process *diff.Reserve // growth of the process that no stack explains, or of another process, likewise; or nil
+	Finding *diff.Finding // from the run before, or from the run after if it is new; nil for a Process without a known line
+	Process *diff.Reserve // growth of the process, or of another process, that no stack explains; or nil
 	Answer  Answer
 	Why     string // one clause
-	// Reached is how the run after is known to have come to the work that leaked, a clause; ""
-	// unless it is gone.
+	// Reached is the evidence that the later run did the work that leaked, as a clause; "" unless the answer is Gone.
 	Reached string
-	// Before and After are the bytes for one of Unit that the same places gained before the fix, and gain after it.
+	// Before and After are the growth of the same places in bytes per Unit, before and after the fix.
 	Before, After trend.Slope
 	Unit          diff.Unit
 }
 
-// enough is how many blocks a leak must have had time to add after a fix for their
-// absence to say something.
+// enough is how many blocks a leak must have had time to add after a fix, so that their absence is evidence.
 const enough = 10
 
-// Verification is the run after a fix, held against the one before it.
+// Verification compares the run after a fix with the run before it.
 type Verification struct {
-	Checks []Check // a check for each leak before, larger growth first, and for what is new
-	// Why says why the run after proves nothing, a clause; "" where it may.
+	Checks []Check // a check for each leak before, larger growth first, then for new ones
+	// Why says, as a clause, why the later run proves nothing; "" if it may.
 	Why string
-	// NotSeen is of the run before and the one after, as diff.Result has it.
+	// NotSeen is diff.Result.NotSeen of the run before and of the run after.
 	NotSeen [2][]string
 	Effects Effects
 }
 
-// comparison is two runs of which one is held against the other.
+// comparison compares two runs.
 type comparison struct {
 	before, after *diff.Result
 	was, is       *traces
 	codeWas       *code
 	codeIs        *code
 	unit          diff.Unit
-	length        float64 // of the run after, in the unit
-	same          bool    // the same program with the same arguments, which came to its end
-	alike         bool    // the arguments are the same but for numbers
-	shows         bool    // it is as long as the run before, and shows as slow leaks
+	length        float64 // length of the run after, in the unit
+	same          bool    // the same program with the same arguments, and the run after ended successfully
+	alike         bool    // the arguments are the same, apart from numbers
+	shows         bool    // the run after is as long as the run before, and would show leaks as slow
 	least         diff.Least
-	doubt         string // why nothing that is not there after the fix is gone
-	// processesDoubt is the same of other processes. They grow by the clock, and what the first one holds tells nothing of
-	// them, where the same command came to its end.
+	doubt         string // why an absent leak is not known to be fixed
+	// processesDoubt is the same for other processes. They grow by the clock. If the same command ended successfully,
+	// the memory of the first process says nothing about them.
 	processesDoubt string
 }
 
-// Verify holds the run after a fix against the one before it. Places are matched by their
-// fingerprints. What is seen no more is fixed only where the run after would have shown it: one of the
-// same program, that ended well, that came to the work that leaked, and that did it for as long as
-// the leak needs to show.
+// Verify compares the run after a fix with the run before it. Places are matched by fingerprint. A leak that is no
+// longer seen is fixed only if the later run would have shown it: it is of the same program, ended well, did the work
+// that leaked, and did it for as long as the leak needs to show.
 func Verify(before, after *diff.Result) *Verification {
 	c := compare(before, after)
 	v := &Verification{Why: c.doubt, NotSeen: [2][]string{before.NotSeen, after.NotSeen}, Effects: EffectsOf(before, after)}
@@ -155,7 +152,7 @@ func compare(before, after *diff.Result) *comparison {
 	return c
 }
 
-// answer says what became of a leak whose places have this verdict now.
+// answer sets the answer for a leak whose places now have this verdict.
 func (c *comparison) answer(k *Check, now diff.Verdict) {
 	f := k.Finding
 	switch now {
@@ -176,7 +173,7 @@ func (c *comparison) answer(k *Check, now diff.Verdict) {
 	paced := f.Pace == nil || f.Pace.Event == cause.Steps || f.Pace.Event == cause.Irregular
 	reached := c.reached(f.Rows[0].Frames, paced)
 	length := c.length * reached.share
-	seen := f.Rate.Blocks.Value // blocks, or samples of them
+	seen := f.Rate.Blocks.Value // rate in blocks, or in samples of them
 	if c.least.Sample > 0 {
 		seen = f.Rate.Bytes.Value / float64(c.least.Sample)
 	}
@@ -201,8 +198,7 @@ func span(length float64, unit diff.Unit) string {
 	return fmt.Sprintf("%.3g %ss", length, unit)
 }
 
-// process is what became of growth of the process that no stack explains; nil where neither run
-// has any.
+// process checks the growth of the process that no stack explains; nil if neither run has any.
 func (c *comparison) process() *Check {
 	before, after := c.before.ProcessGrowth(), c.after.ProcessGrowth()
 	if before == nil && after == nil {
@@ -229,7 +225,7 @@ func (c *comparison) process() *Check {
 		k.Answer, k.Why = CannotTell, "it still grows, in uneven steps that may end"
 		return k
 	case before.Rate.Unit != after.Rate.Unit:
-		k.Answer, k.Why = CannotTell, c.doubt // what a program takes as it begins, it takes by the clock
+		k.Answer, k.Why = CannotTell, c.doubt // memory that a program takes as it begins also grows by the clock
 		return k
 	case k.After.High < k.Before.Low:
 		k.Answer, k.Why = Remains, "it grows less, but still grows"
@@ -253,8 +249,7 @@ func (c *comparison) process() *Check {
 	return k
 }
 
-// Overall is fixed where every check is, and not fixed where one check is
-// not. Without a leak before there is nothing to tell.
+// Overall is Gone if every check is, and Remains if one check is. Without checks it is CannotTell.
 func (v *Verification) Overall() Answer {
 	answer := Gone
 	for _, k := range v.Checks {
@@ -271,7 +266,7 @@ func (v *Verification) Overall() Answer {
 	return answer
 }
 
-// fingerprints are those of a finding's places, and of what hangs on its holder, in order and each once.
+// fingerprints returns the fingerprints of a finding's rows, and of the rows Behind it, in order, each once.
 func fingerprints(f *diff.Finding) []string {
 	var names []string
 	for _, row := range slices.Concat(f.Rows, f.Behind) {
@@ -280,13 +275,14 @@ func fingerprints(f *diff.Finding) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// OneRate is true for lines of one function, whose rates are known together: leaks are matched by functions, as lines move.
+// OneRate reports whether two checks are of lines of one function with one common rate: leaks are matched by
+// function, since lines move.
 func (k *Check) OneRate(other *Check) bool {
 	return k.Process == nil && other.Process == nil && k.Before == other.Before && k.After == other.After && k.Before.Value != 0 && k.Unit == other.Unit &&
 		k.Answer == other.Answer && k.Why == other.Why && k.Reached == other.Reached && slices.Equal(fingerprints(k.Finding), fingerprints(other.Finding))
 }
 
-// verdicts are the worst of the findings at each place.
+// verdicts returns the worst verdict at each place.
 func verdicts(r *diff.Result) map[string]diff.Verdict {
 	worst := make(map[string]diff.Verdict)
 	for i := range r.Findings {
@@ -300,7 +296,7 @@ func verdicts(r *diff.Result) map[string]diff.Verdict {
 	return worst
 }
 
-// worst is that of the verdicts at any of these places.
+// worst is the worst of the verdicts at these places.
 func worst(verdicts map[string]diff.Verdict, names []string) diff.Verdict {
 	worst := diff.Clean
 	for _, name := range names {
@@ -314,11 +310,11 @@ func worst(verdicts map[string]diff.Verdict, names []string) diff.Verdict {
 	return worst
 }
 
-// gains are what the sites of a run gain together, by place.
+// gains has the growth of a run's sites, by place.
 type gains struct {
 	run   *diff.Result
 	rows  map[string][]*diff.Row
-	nodes map[string]trend.Slope // of a graph behind the place, which the process alone shows
+	nodes map[string]trend.Slope // of a graph behind the place, known only from the process's growth
 	known map[string]trend.Slope
 }
 
@@ -336,8 +332,8 @@ func gainsOf(r *diff.Result) *gains {
 	return g
 }
 
-// of is what all sites at these places gain together. The ends of its interval
-// are the sums of theirs, which is wider than it need be.
+// of is the total growth of all sites at these places. The ends of its interval are the sums of theirs, so it is
+// wider than necessary.
 func (g *gains) of(names []string) trend.Slope {
 	var sum trend.Slope
 	for _, name := range names {

@@ -1,5 +1,5 @@
-// Package budget compares what a run takes with limits that a user sets. It is pure: a run is checked in the same
-// way after its end and while it goes on.
+// Package budget compares a run's memory with limits that a user sets. It is pure: a run is checked in the same way
+// after its end and while it goes on.
 package budget
 
 import (
@@ -20,12 +20,12 @@ type Meter string
 // memory, that of a role the private memory of its processes together.
 const (
 	Live     Meter = "live"     // at the end
-	Peak     Meter = "peak"     // live, at any mark
+	Peak     Meter = "peak"     // the highest live memory
 	Reserved Meter = "reserved" // taken from the driver, at any mark
 	Growth   Meter = "growth"   // of live memory, from the end of warm-up to the end of the run
 )
 
-// Meters are all of them.
+// Meters returns all meters.
 func Meters() []Meter { return []Meter{Live, Peak, Reserved, Growth} }
 
 // Budget is one limit.
@@ -35,7 +35,7 @@ type Budget struct {
 	// "shared memory" or "cgroup". "" is each GPU, or the process if there is none.
 	Where string
 	Bytes snapshot.Bytes // 0 with a Share
-	Share float64        // of the limit of what is measured, above 0 and 1 at most; 0 with Bytes
+	Share float64        // share of the measured device's or process's limit, above 0 and at most 1; 0 with Bytes
 	text  string         // as a user wrote it
 }
 
@@ -72,17 +72,17 @@ func (b Budget) String() string {
 	return fmt.Sprintf("--max-%s %s", b.Meter, b.text)
 }
 
-// Outcome is a budget held against one device, process or role.
+// Outcome is the comparison of a budget with one device, process or role.
 type Outcome struct {
 	Budget  Budget
-	Of      string         // "cuda:0", "the process", "loader worker"; "" if nothing is there that it is for
-	Several int            // processes that are measured together; 0 if it is one, or no process
+	Of      string         // "cuda:0", "the process", "loader worker"; "" if the run has nothing of that name
+	Several int            // number of processes that are measured together; 0 for one, or for no process
 	Used    snapshot.Bytes // the figure that is limited
 	Allowed snapshot.Bytes
-	At      string // where in the run Used was, "at step 40"; "" if only the run's end is meant, or nothing tells
+	At      string // where in the run Used was, "at step 40"; "" for the run's end, or if unknown
 	// Limit is the memory limit of the measured device or process, if the budget is above it; else 0.
 	Limit snapshot.Bytes
-	// Unchecked is why nothing is known of it; "" if it was checked.
+	// Unchecked is why it could not be checked; "" if it was.
 	Unchecked string
 }
 
@@ -105,7 +105,7 @@ func (o *Outcome) String() string {
 	return map[string]string{"broken": "over budget: ", "kept": "within budget: ", "unchecked": "budget not checked: "}[o.State()] + o.Said()
 }
 
-// Said is String without what it begins with.
+// Said is String without its beginning.
 func (o *Outcome) Said() string {
 	if o.Unchecked != "" {
 		return fmt.Sprintf("%s: %s", o.Budget, o.Unchecked)
@@ -162,8 +162,9 @@ func Unchecked(all []Outcome) bool {
 	return false
 }
 
-// Across leaves out what one rank of a run has nothing of and another has: each has GPUs of its own, and the first has the
-// processes of all. What none has stands with the first. It takes and returns the outcomes of each rank.
+// Across leaves out outcomes of a rank that has nothing to which the budget applies if another rank has: each rank
+// has GPUs of its own, and the first has the processes of all. If none has, the outcome of the first rank stays. It
+// takes and returns the outcomes of each rank.
 func Across(ranks [][]Outcome) [][]Outcome {
 	found := make(map[string]bool)
 	for _, all := range ranks {
@@ -177,8 +178,8 @@ func Across(ranks [][]Outcome) [][]Outcome {
 	return ranks
 }
 
-// Check holds a run against budgets: one outcome for each of them and each device, process or role that it is for, in
-// their order. DeviceMemory is the limit of a GPU that names none; 0 if that is not known, either.
+// Check compares a run with budgets. It returns one outcome for each budget and each device, process or role to which
+// it applies, in their order. deviceMemory is the limit of a GPU that reports none; 0 if unknown.
 func Check(run *snapshot.Run, budgets []Budget, deviceMemory snapshot.Bytes) []Outcome {
 	var out []Outcome
 	devices := devicesOf(run)
@@ -194,7 +195,7 @@ func Check(run *snapshot.Run, budgets []Budget, deviceMemory snapshot.Bytes) []O
 	return out
 }
 
-// hold compares one figure with a budget.
+// hold compares one measurement with a budget.
 func (m *measurement) hold(b Budget, deviceMemory snapshot.Bytes) Outcome {
 	o := Outcome{Budget: b, Of: m.of, Several: m.several, Allowed: b.Bytes}
 	limit := m.limit

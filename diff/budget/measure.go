@@ -12,28 +12,28 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// measurement is what one device, process or role took over the run. It reads where the figures lie: a run of a million steps
-// is looked at again and again.
+// measurement is the memory of one device, process or role over the run. It reads the figures in place, since a run
+// of a million steps is checked repeatedly.
 type measurement struct {
 	of             string
 	several        int
 	gpu            bool
 	limit          snapshot.Bytes
 	points         int
-	live, reserved func(int) snapshot.Bytes // at a point; Unknown where nobody measured; reserved is nil if nobody ever did
+	live, reserved func(int) snapshot.Bytes // at a point; Unknown if not measured; reserved is nil if it never was
 	mark           func(int) snapshot.Mark  // of devices
 	times          []time.Time              // of processes
 	base           int                      // the first point after warm-up
-	peak           snapshot.Bytes           // of live memory, also between two points, as the allocator or the kernel says; 0 if neither does
+	peak           snapshot.Bytes           // highest live memory, also between two points, from the allocator or the kernel; 0 if unknown
 }
 
-// These stand for a place: none was after warm-up; it was between two.
+// Special places. tooFew: there is none after warm-up. between: it was between two points.
 const (
 	tooFew  = -1
 	between = -2
 )
 
-// used is the figure that a budget's meter names, and its place; Unknown if there is none.
+// used returns the figure that a budget's meter names, and its place; Unknown if there is none.
 func (m *measurement) used(meter Meter) (used snapshot.Bytes, at int) {
 	last := m.points - 1
 	if last < 0 {
@@ -56,7 +56,7 @@ func (m *measurement) used(meter Meter) (used snapshot.Bytes, at int) {
 	return m.live(last), last
 }
 
-// most is the largest value, and the first place that has it; Unknown if all are, or there is none.
+// most returns the largest value, and the first place with it; Unknown if there is no known value.
 func (m *measurement) most(value func(int) snapshot.Bytes) (largest snapshot.Bytes, at int) {
 	largest = snapshot.Unknown
 	for i := 0; value != nil && i < m.points; i++ {
@@ -85,17 +85,17 @@ func (m *measurement) when(at int) string {
 	return "after " + series.Second.Text(then.Time.Sub(first.Time).Seconds())
 }
 
-// mostDevices are as many as one budget is held against.
+// mostDevices is how many devices one budget is compared with.
 const mostDevices = 256
 
-// measure finds what a budget is for.
+// measure returns the measurements to which a budget applies.
 func measure(run *snapshot.Run, devices []snapshot.Device, b Budget) []*measurement {
 	pick := func(has func(snapshot.Device) bool) []*measurement {
 		var out []*measurement
 		for _, d := range devices {
 			switch {
 			case !has(d) || d.Kind.Unsized():
-			case len(out) == mostDevices: // as only a broken file has
+			case len(out) == mostDevices: // only a broken file has so many
 				return append(out, &measurement{of: fmt.Sprintf("more than %d devices", mostDevices), limit: snapshot.Unknown})
 			default:
 				out = append(out, measureDevice(run, d))
@@ -137,7 +137,7 @@ func measure(run *snapshot.Run, devices []snapshot.Device, b Budget) []*measurem
 	return []*measurement{m}
 }
 
-// kept is what of a control group's memory the kernel cannot take back.
+// kept is the memory of a control group that the kernel cannot reclaim.
 func kept(p *snapshot.HostPoint) snapshot.Bytes {
 	if p.Group.Anonymous == snapshot.Unknown {
 		return snapshot.Unknown
@@ -151,7 +151,7 @@ func name(d snapshot.Device) string { return fmt.Sprintf("%s:%d", d.Kind, d.Inde
 
 func same(a, b snapshot.Device) bool { return a.Kind == b.Kind && a.Index == b.Index }
 
-// devicesOf are all devices of a run, each once and as it was last seen.
+// devicesOf returns all devices of a run, each once, as it was last seen.
 func devicesOf(run *snapshot.Run) []snapshot.Device {
 	type key struct {
 		kind  snapshot.DeviceKind
@@ -172,7 +172,7 @@ func devicesOf(run *snapshot.Run) []snapshot.Device {
 	return out
 }
 
-// measureDevice takes the counters of each step, or the snapshots of a run without them.
+// measureDevice measures a device from the counters of each step, or from snapshots in a run without counters.
 func measureDevice(run *snapshot.Run, d snapshot.Device) *measurement {
 	m := &measurement{of: name(d), gpu: isGPU(d), limit: d.Limit}
 	if d.Kind == snapshot.Process {
@@ -201,17 +201,17 @@ func measureDevice(run *snapshot.Run, d snapshot.Device) *measurement {
 		}
 	}
 	m.base = series.WarmUp(m.points)
-	// What an evaluation holds is not compared with what training does.
+	// An evaluation's memory is not compared with that of training.
 	for last := m.points - 1; m.base < last && m.mark(m.base).Phase != m.mark(last).Phase; {
 		m.base++
 	}
 	return m
 }
 
-// beginning is the share of its time in which a process takes what it needs, as in package diff.
+// beginning: the first 1/beginning of its time is when a process takes what it needs, as in package diff.
 const beginning = 3
 
-// measureRole adds up the processes of a role, or takes the one of that name; nil if there is none.
+// measureRole adds up the processes of a role, or takes the process with that name; nil if there is none.
 func measureRole(tree *snapshot.Tree, role string) *measurement {
 	private := diff.PrivateBytes(tree)
 	sums := make(map[time.Time]snapshot.Bytes)
@@ -242,7 +242,7 @@ func measureRole(tree *snapshot.Tree, role string) *measurement {
 	return m
 }
 
-// measureHost is what is known of all processes together; nil if nobody looked.
+// measureHost measures all processes together; nil if that was not recorded.
 func measureHost(tree *snapshot.Tree, of string, figure func(*snapshot.HostPoint) snapshot.Bytes) *measurement {
 	if len(tree.Host) == 0 {
 		return nil
@@ -255,10 +255,10 @@ func measureHost(tree *snapshot.Tree, of string, figure func(*snapshot.HostPoint
 	return m
 }
 
-// most names that a sentence lists.
+// mostNames is how many names a sentence lists.
 const mostNames = 12
 
-// nothing says that a run has nothing of a name, and what it has.
+// nothing says that a run has nothing with this name, and what it has.
 func nothing(run *snapshot.Run, where string) string {
 	var names []string
 	add := func(name string) {

@@ -41,7 +41,7 @@ func called(e *Evidence, points int, terms []string) (int, string) {
 				continue // its functions are named after operations, and not after the program's purpose
 			}
 			if library && e.Objects {
-				continue // a library allocates many objects besides those that stay, under names for all its functions
+				continue // a library also allocates many objects that do not stay, under names for all its functions
 			}
 			if names(ownWords(f, library), terms) {
 				return points, "they are allocated in " + place(f)
