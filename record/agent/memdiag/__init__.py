@@ -1,14 +1,14 @@
-"""memdiag from Python: what a program may tell the recorder, and calls of memdiag itself.
+"""memdiag in Python: what a program can report to the recorder, and calls of memdiag itself.
 
-Under `memdiag record -- python train.py` the agent that records lives in this package. `mark`, `watch`
-and `snapshot` reach it, and do nothing without it. `diff` and `gate` call memdiag's program.
+The agent that records under `memdiag record -- python train.py` is in this package. `mark`, `watch` and `snapshot` reach it, and do nothing
+without it. `diff` and `gate` run memdiag's program.
 
-PYTEST_DONT_REWRITE: the recorder imports it before pytest, which would warn of that.
+PYTEST_DONT_REWRITE: the recorder imports this package before pytest, which would warn about that.
 """
 
 from ._watch import watch
 
-TYPE_CHECKING = False  # as typing has it, whose import takes milliseconds
+TYPE_CHECKING = False  # as in typing, whose import takes milliseconds
 if TYPE_CHECKING:
     import os
 
@@ -20,18 +20,19 @@ _running = None  # the agent of this process, once started
 
 
 def _use():
-    """Keeps the folder of `memdiag python-path` while this process, or one that it forks, lives: memdiag removes old ones that nobody uses."""
+    """Keeps the folder of `memdiag python-path` as long as this process, or a fork of it, lives: memdiag removes old folders that nobody
+    uses."""
     import os
 
     folder = os.path.dirname(os.path.dirname(__spec__.origin))
     try:
         use = os.open(os.path.join(folder, "in-use"), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
-        return  # installed by pip, or the recorder's own
+        return  # installed by pip, or unpacked by the recorder
     try:
-        os.utime(folder)  # first: who has the lock alone, to remove the folder, looks for that
+        os.utime(folder)  # before the lock: memdiag looks at this time when it has the lock alone and wants to remove the folder
     except OSError:
-        pass  # it may not be written
+        pass  # the folder may be read-only
     try:
         import fcntl
 
@@ -46,27 +47,28 @@ _use()
 def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | None" = None, loss: "float | None" = None, event: "str | None" = None, batch: "int | None" = None, length: "int | None" = None) -> None:
     """Marks the end of a step, the beginning of a phase such as "eval", the beginning of an epoch, or an event such as "checkpoint".
 
-    With a step, the program counts the steps from now on, and optimizers no longer do.
-    Only snapshots of equal phase are compared. Growth with each evaluation, epoch or checkpoint is reported as such. A loss is recorded, for `memdiag verify` to compare;
-    PyTorch's on the CPU are without it. With the number of samples in the batch, and the length of a sequence, of what ran since the last such mark, memdiag tells
-    how the peak depends on them. Never raises: what should be a number and is none is left out, and the run has a note.
+    If the program marks steps, these count, and the steps of optimizers no longer do. Only snapshots of the same phase are compared. Growth
+    with each evaluation, epoch or checkpoint is reported as such. A loss is recorded so that `memdiag verify` can compare it; losses on
+    the CPU from which PyTorch starts a backward pass are recorded without a mark. batch is the number of samples, and length the length of a sequence, in what
+    ran since the last such mark: from them, memdiag reports how the peak depends on the input. Never raises: a value that should be a
+    number and is none is left out, and the run gets a note.
     """
     if _running is not None:
         _running.told(step, phase, epoch, loss, event, batch, length)
 
 
 def snapshot() -> "str | None":
-    """Takes a snapshot now, and returns the path of its file; of the last one if this step has one already. None
-    without the recorder. Never raises.
+    """Takes a snapshot now, and returns the path of its file. If this step has a snapshot already, returns the path of the newest one.
+    Returns None without the recorder, or if there is no snapshot yet. Never raises.
     """
     return None if _running is None else _running.guarded("snapshot", _running.snapshot_now)
 
 
 def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
-    """Compares snapshots, or the first of a run with its last, as `memdiag diff --format json` does.
+    """Compares snapshots, or the first snapshot of a run with its last, like `memdiag diff --format json`.
 
-    Returns what that writes, with keys as attributes, too: diff(a, b).findings[0].headline.
-    Raises RuntimeError with memdiag's message where a file cannot be read, and FileNotFoundError without the program.
+    Returns the output of that command. Its keys are also attributes: diff(a, b).findings[0].headline. Raises RuntimeError with memdiag's
+    message if a file cannot be read, and FileNotFoundError if memdiag's program is missing.
     """
     from ._calls import diff
 
@@ -74,10 +76,10 @@ def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
 
 
 def gate(run: "str | os.PathLike[str]", *flags: str) -> "Decision":
-    """Judges a run as `memdiag gate` does, with its flags: gate("my-run", "--warmup", "20").verdict is "leak", "clean",
-    "inconclusive" or "over-budget", if a budget such as "--max-peak" alone is broken.
+    """Judges a run like `memdiag gate`, with the same flags: gate("my-run", "--warmup", "20").verdict is "leak", "clean", "inconclusive",
+    or "over-budget" if only a budget such as "--max-peak" is exceeded.
 
-    Returns what `--json` writes, with keys as attributes, too. Raises as diff does.
+    Returns the output of `--json`. Its keys are also attributes. Raises the same errors as diff.
     """
     from ._calls import gate
 
@@ -91,19 +93,19 @@ def load_ipython_extension(ipython):
 
 
 def _in_main():
-    """Whether this is the main interpreter: others share its process and the handlers of its signals."""
+    """Whether this is the main interpreter. Other interpreters share its process and the handlers of its signals."""
     import signal
 
     try:
         signal.signal(signal.SIGINT, None)
-    except ValueError:  # which only another interpreter's call raises: None is no handler
+    except ValueError:  # only another interpreter raises this: None is no handler
         return False
     except TypeError:
         return True
 
 
 def _attach(folder):
-    """Starts the agent in a program that ran before. In the folder is what memdiag says of it."""
+    """Starts the agent in a program that is already running. folder has memdiag's settings."""
     import json
     import os
     import sys

@@ -56,7 +56,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.canary = self.intervention = self.trackers = None
         self.errors = 0
         self.pid = os.getpid()
-        self.attached = None  # where the program was when the agent attached to it, or None
+        self.attached = None  # an Attached if the program ran before the agent, else None
         self.undo = []  # functions that undo what the agent has changed in the program
 
     # Called by the program's events.
@@ -242,7 +242,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.begin_anew()
         self.step = step
         if self.canary is not None:
-            self.canary.plant()  # before a source ends what it records of this step
+            self.canary.plant()  # before the sources end their records of this step
         if self.intervention is not None:
             self.intervention.act()
         self.code.end()

@@ -6,7 +6,8 @@ import itertools
 
 from ._backward import HERE, alone
 
-# A site grows if RISES looks found more bytes than ever before, or LARGER times the bytes of the first look. SITES are looked for, at most.
+# A site, an allocation stack, grows if RISES looks found more bytes than ever before, or LARGER times the bytes of the first look. At most
+# SITES are looked for.
 RISES, LARGER, SITES = 4, 2, 12
 
 

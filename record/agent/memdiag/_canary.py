@@ -1,7 +1,6 @@
-"""A small leak on purpose, which memdiag gate --canary asks for, to see that it would be found."""
+"""Makes a small leak on purpose, for memdiag gate --canary, to see that it would be found."""
 
-# What is kept each step; and, where nothing counts steps, each time that Python's heap is looked at,
-# of which lines that hold less are left out.
+# Bytes that are kept in each step; and, without steps, at each look at Python's heap. There, lines that hold less are not reported.
 A_STEP, A_TICK = 512, 4096
 
 
@@ -11,7 +10,7 @@ class Canary:
         self.kept = []
 
     def plant(self):
-        """Keeps a tensor, where the program trains with PyTorch; else some of Python's heap."""
+        """Keeps a tensor if the program uses PyTorch, else bytes in Python's heap."""
         size = A_STEP if self.agent.step else A_TICK
         torch = self.agent.torch
         if torch.module is None:

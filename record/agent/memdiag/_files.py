@@ -4,26 +4,26 @@ import errno
 import os
 import zlib
 
-# The disk, or the user's part of it, is full.
+# The disk is full, or the user's quota.
 FULL = errno.ENOSPC, errno.EDQUOT
-# Smaller files may still be written.
+# With these errors, smaller files may still be written.
 LIMITS = *FULL, errno.EFBIG
 COMPRESS_FROM = 64 << 10
-# A run is its owner's alone; what is opened to be written is no link that somebody else put there.
+# A run belongs to its owner alone. A file that is opened to write must not be a link that somebody else put there.
 PERMISSIONS = 0o600
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def write(dir, name, text):
-    """A file comes into being under its name when it is whole."""
-    if len(text) > COMPRESS_FROM and name.endswith(".json") and not name.startswith("."):  # memdiag reads a report as it is
+    """Writes a file. It appears under its name only when it is complete."""
+    if len(text) > COMPRESS_FROM and name.endswith(".json") and not name.startswith("."):  # memdiag reads reports uncompressed
         c = zlib.compressobj(1, zlib.DEFLATED, 31)
         text = c.compress(text) + c.flush()
     path = os.path.join(dir, name)
     temporary = os.path.join(dir, "." + name + ".tmp")
     try:
         try:
-            os.unlink(temporary)  # left over from a process of this number that was killed
+            os.unlink(temporary)  # left by a killed process with the same number
         except FileNotFoundError:
             pass
         f = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PERMISSIONS)
@@ -43,8 +43,8 @@ def write(dir, name, text):
 
 
 def overwrite(dir, name, text):
-    """Writes over what a file has, whose room a full disk gives; False where that does not do. At least there is a file after it, if
-    an empty one."""
+    """Writes text in the space that a file already has, for a full disk. Returns False if that fails; the file may then be empty or
+    incomplete."""
     try:
         f = os.open(os.path.join(dir, name), os.O_CREAT | os.O_WRONLY | NOFOLLOW, PERMISSIONS)
         try:

@@ -1,12 +1,12 @@
-"""What is called in each forked child, for as long as that is wanted: Python takes no such registration back."""
+"""Calls a function in each forked child, as long as that is wanted. Python itself cannot unregister such a function."""
 
 import os
 import types
 
 
 def after_fork(f):
-    """Has f called in each forked child; returns what ends that. An empty function stays registered, which refers to nothing of
-    this package."""
+    """Calls f in each forked child; returns a function that ends that. An empty function stays registered, which refers to nothing of this
+    package."""
     here = [f]
 
     def forked():

@@ -1,4 +1,4 @@
-"""Errors that come out of a signal handler of the program's, which interrupted us: the program waits for them."""
+"""Errors that a signal handler of the program raised while it interrupted us. The program waits for them."""
 
 import signal
 import types
@@ -8,7 +8,7 @@ from ._length import members, mro
 
 
 def raised(e):
-    """Whether an error is such a one."""
+    """Whether an error came from a signal handler of the program."""
     codes = {id(code_of(signal.getsignal(s))) for s in signal.valid_signals()} - {id(None)}
     at = e.__traceback__
     while at is not None and id(at.tb_frame.f_code) not in codes:
@@ -17,7 +17,7 @@ def raised(e):
 
 
 def code_of(handler):
-    """The code of a handler; None where it is not Python's."""
+    """The code of a handler; None if it is not a Python function."""
     while type(handler) is partial:
         handler = handler.func
     if not isinstance(handler, (types.FunctionType, types.MethodType)):

@@ -1,4 +1,4 @@
-"""Ctrl-C while the agent works: its exception comes once the program goes on, at a line of the program's."""
+"""Ctrl-C while the agent works: KeyboardInterrupt is raised later, at a line of the program."""
 
 import _signal
 import _thread
@@ -7,7 +7,7 @@ import sys
 import time
 
 HERE = os.path.dirname(__spec__.origin) + os.sep
-# Seconds between looks at whether the main thread is back in the program, and how many of them.
+# Seconds between looks at whether the main thread is back in the program, and how many looks there are.
 APART, LOOKS = 0.0005, 10_000
 
 
@@ -23,7 +23,7 @@ class Held:
                 _signal.signal(_signal.SIGINT, self.keep)
                 self.before = before
         except ValueError:
-            pass  # in another thread than the main one, to which none come
+            pass  # not the main thread, and only that gets interrupts
 
     def __exit__(self, *_):
         if self.before is not None:

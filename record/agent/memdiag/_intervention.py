@@ -152,7 +152,7 @@ class Intervention:
             except Exception as e:
                 if raised(e):
                     raise
-                # It is looked for again.
+                # It will be searched for again.
         return out
 
     def detach(self, obj):

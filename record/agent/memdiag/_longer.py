@@ -1,12 +1,12 @@
-"""The container that became longer, on the way to what a walk found.
+"""Finds the container that became longer, on the way to what a walk found.
 
-An early walk finds the first of what is kept: of a dict of caches, in which is one, a field of that cache. No later walk may be
-due, or any be long enough.
+An early walk finds the first of the kept objects: in a dict of caches that has only one cache so far, a field of that cache. Possibly no
+later walk is due, or none lasts long enough.
 """
 
 
 class Ways:
-    """Of each stack the containers on the way to what a walk found, innermost first, which have their lengths of then."""
+    """By stack, the containers on the way to what a walk found, innermost first, with the lengths that they had then."""
 
     def __init__(self):
         self.of = {}
@@ -15,8 +15,8 @@ class Ways:
         self.of[stack] = tuple(place.containers()) if place is not None else ()
 
     def longer(self, stack, items, length):
-        """What Votes.holder returns, of the longest container that has more items than it had then, and more than so many; None for
-        none. length returns what a container has now, or None."""
+        """Of the containers that have more items than they had then, and more than items, the longest, as Votes.holder returns it; None if
+        there is none. length returns how many items a container has now, or None."""
         best, most = None, max(1, items)
         for c in self.of.get(stack, ()):
             n = length((c,)) or 0

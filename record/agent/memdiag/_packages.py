@@ -6,12 +6,12 @@ import sys
 import types
 
 FOLDERS = "site-packages", "dist-packages"
-# So many packages are listed at most.
+# At most so many packages are listed.
 MOST = 500
 
 
 def versions():
-    """By the name that the program imports. Nothing is imported or called for it."""
+    """Versions by the name that the program imports. For this, nothing is imported or called."""
     out, folders = {}, {}
     for name, module in list(sys.modules.items()):
         if "." in name or name.startswith("_") or not isinstance(module, types.ModuleType) or len(out) == MOST:
@@ -36,7 +36,7 @@ def normal(name):
 
 
 def distributions(folder):
-    """Versions by name, as the names of a folder's .dist-info have them."""
+    """Versions by name, from the names of a folder's .dist-info folders."""
     out = {}
     try:
         for entry in os.listdir(folder):

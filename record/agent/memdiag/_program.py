@@ -1,20 +1,21 @@
-"""Where memdiag's own program is: the command that was installed with this package, or else the one on PATH."""
+"""Finds memdiag's own program: the command that was installed with this package, or else the one on PATH."""
 
 import errno
 import json
 import os
 import shutil
 
-# The folder that this package is in.
+# The folder that contains this package.
 SITE = os.path.dirname(os.path.dirname(os.path.abspath(__spec__.origin)))
-# A file that the system cannot run here; 86 is macOS's number for another processor. Of a file that is there, ENOENT says that its loader is not.
+# Errors of a file that the system cannot run; 86 is macOS's number for another processor. If the file exists, ENOENT means that its loader
+# is missing.
 FOREIGN = errno.ENOENT, errno.ENOEXEC, 86
 HINT = "install the wheel of memdiag, put memdiag on PATH, or name it in the variable MEMDIAG"
 
 
 def find():
-    """The path of the program. The variable MEMDIAG comes first, then what this package came with: another
-    version may be first on PATH. FileNotFoundError if there is none."""
+    """The path of the program. The variable MEMDIAG comes first, then the program that came with this package: PATH may have another
+    version first. Raises FileNotFoundError if there is none."""
     path = os.environ.get("MEMDIAG") or recorder() or installed() or shutil.which("memdiag")
     if not path:
         raise FileNotFoundError("memdiag's program is not here: " + HINT)
@@ -31,11 +32,11 @@ def recorder():
 
 
 def installed():
-    """The command that was installed with this package, by the list of its files; None without one. Another memdiag may be installed elsewhere."""
+    """The command that was installed with this package, from the list of its files, or None. Another memdiag may be installed elsewhere."""
     from importlib import metadata  # takes 20 ms
 
     for distribution in metadata.distributions(name="memdiag", path=[SITE]):
-        # pip install --target DIR puts commands in DIR/bin, and lists them elsewhere.
+        # pip install --target DIR puts commands into DIR/bin, but lists them elsewhere.
         listed = [f.locate() for f in distribution.files or () if f.name == "memdiag" and f.parent.name == "bin"]
         for path in [os.path.join(SITE, "bin", "memdiag"), *map(os.path.abspath, listed)]:
             if os.path.exists(path):
@@ -44,7 +45,7 @@ def installed():
 
 
 def why(program, e):
-    """Why the program could not be started: the error in a sentence that says what to do."""
+    """Why the program could not be started: a sentence that says what to do."""
     if isinstance(e, PermissionError):
         return "%s may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec" % program
     if e.errno in FOREIGN and os.path.exists(program):

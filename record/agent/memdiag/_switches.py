@@ -1,4 +1,4 @@
-"""Parts of a program that memdiag doctor takes away, to see without which a leak is gone. The source stays as it is."""
+"""Turns off parts of a program for memdiag doctor, to see without which part a leak is gone. The source is not changed."""
 
 import collections
 import functools
@@ -9,13 +9,13 @@ HOOKS = (
 
 
 class Switches:
-    """Those of "workers", "hooks", "compile" and "autocast" that are off; counts how often each was used."""
+    """Which of "workers", "hooks", "compile" and "autocast" are off. Counts how often they were used."""
 
     def __init__(self, agent, names):
         self.agent, self.names, self.used = agent, names, 0
 
     def off(self, torch):
-        """Called when PyTorch has been imported, before the program uses it."""
+        """Called after PyTorch is imported, before the program uses it."""
         for name in filter(None, self.names):
             getattr(self, name)(torch)
 

@@ -8,20 +8,21 @@ a round.
 import _thread
 import sys
 
-# Seconds; timers of Linux add 0.05 ms.
+# Our interval in seconds; timers of Linux add 0.05 ms.
 SHORT = 1e-4
-# A short interval costs a program with several threads more switches. There our thread must first wake TIMES times in a row at least
-# LATE seconds too late.
+# A short interval costs a program with several threads more switches. There, our thread must first
+# wake too late by LATE seconds, TIMES times in a row.
 TIMES, LATE = 3, 0.2
 
 
 class Turn:
     def __init__(self):
-        self.programs = self.ours = None  # the intervals: the program's, which ours replaces
+        self.programs = self.ours = None  # the intervals: the program's, and ours, which replaces it
         self.starved = 0
 
     def woke(self, late, stepping):
-        """Our thread has its turn, so many seconds late. Where steps count, snapshots come at their ends and need none."""
+        """Our thread got its turn, so many seconds late. With steps, snapshots are taken at their ends, and our thread needs no short
+        interval."""
         if self.starved < TIMES:
             self.starved = self.starved + 1 if late >= LATE else 0
         if not stepping and (_thread._count() <= 1 or self.starved == TIMES):
@@ -33,7 +34,7 @@ class Turn:
             self.end()
 
     def end(self):
-        """The interval is the program's again, unless that has set another one."""
+        """Gives the program its interval back, unless the program has set another one."""
         if self.programs is not None:
             if sys.getswitchinterval() == self.ours:
                 sys.setswitchinterval(self.programs)

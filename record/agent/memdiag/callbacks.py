@@ -1,4 +1,4 @@
-"""Callbacks that tell the recorder the steps, epochs, phases and checkpoints of a training loop. One line each:
+"""Callbacks that report the steps, epochs, phases and checkpoints of a training loop to the recorder. Each takes one line:
 
     transformers.Trainer(…, callbacks=[memdiag.callbacks.transformers()])
     lightning.Trainer(…, callbacks=[memdiag.callbacks.lightning()])
@@ -18,13 +18,13 @@ import memdiag
 
 
 class _Steps:
-    """Steps of all loops of the process: those of one that begins anew come after those before it, so that steps never go back."""
+    """Counts the steps of all loops in the process. A loop that begins goes on from the last step, so that steps never go back."""
 
     def __init__(self) -> None:
         self.last = self.before = 0
 
     def begin(self, count: int = 0) -> None:
-        """A loop begins; its library has counted so many steps, as those of a checkpoint."""
+        """A loop begins. Its library has counted so many steps already, such as those of a checkpoint."""
         self.before = max(0, self.last - count)
 
     def mark(self, count: int) -> None:
@@ -37,7 +37,7 @@ _steps = _Steps()
 
 
 def transformers() -> Any:
-    """For Hugging Face's Trainer: optimizer steps, epochs, evaluations and checkpoints."""
+    """For Hugging Face's Trainer: marks optimizer steps, epochs, evaluations and checkpoints."""
     from transformers import TrainerCallback
 
     class Callback(TrainerCallback):
@@ -66,7 +66,7 @@ def transformers() -> Any:
 
 
 def lightning() -> Any:
-    """For Lightning's Trainer: batches after which an optimizer stepped, epochs, evaluations and checkpoints."""
+    """For Lightning's Trainer: marks batches in which an optimizer stepped, epochs, evaluations and checkpoints."""
     if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
         from pytorch_lightning import Callback as Base
     else:
@@ -104,7 +104,7 @@ def lightning() -> Any:
 
 
 def composer() -> Any:
-    """For Composer's Trainer: batches after which its optimizers stepped, epochs, evaluations, predictions and checkpoints."""
+    """For Composer's Trainer: marks batches in which its optimizers stepped, epochs, evaluations, predictions and checkpoints."""
     from composer import Callback as Base
 
     class Callback(Base):
@@ -125,7 +125,7 @@ def composer() -> Any:
 
         predict_start, predict_end = eval_start, eval_end
 
-        def state_dict(self):  # no event says that a checkpoint is saved, but each has the state of all callbacks
+        def state_dict(self):  # no event announces a checkpoint, but each has the state of all callbacks
             memdiag.mark(event="checkpoint")
             return {}
 
@@ -133,9 +133,9 @@ def composer() -> Any:
 
 
 def stable_baselines3() -> Any:
-    """For the algorithms of Stable-Baselines3: a step is a rollout with the training after it; phases are sample and train.
+    """For the algorithms of Stable-Baselines3. A step is a rollout with the training after it; the phases are sample and train.
 
-    Evaluations of an EvalCallback are in the phase sample. Checkpoints need mark(event="checkpoint").
+    Evaluations of an EvalCallback belong to the phase sample. Checkpoints need mark(event="checkpoint").
     """
     from stable_baselines3.common.callbacks import BaseCallback
 
@@ -165,7 +165,8 @@ def stable_baselines3() -> Any:
 
 
 def ignite(trainer: Any, *evaluators: Any) -> None:
-    """For Ignite's engines: iterations and epochs of the trainer, and what evaluators run. Checkpoints need mark(event="checkpoint")."""
+    """For Ignite's engines: marks iterations and epochs of the trainer, and the runs of evaluators. Checkpoints need
+    mark(event="checkpoint")."""
     from ignite.engine import Events
 
     trainer.add_event_handler(Events.STARTED, lambda engine: _steps.begin(engine.state.iteration))
@@ -177,12 +178,12 @@ def ignite(trainer: Any, *evaluators: Any) -> None:
 
 
 def accelerate(accelerator: Any) -> None:
-    """For a loop with Accelerate: the checkpoints of save_state. Its optimizers are PyTorch's, whose steps need no callback."""
+    """For a loop with Accelerate: marks the checkpoints of save_state. Its optimizers are PyTorch's, whose steps need no callback."""
     accelerator.register_save_state_pre_hook(lambda models, weights, folder: memdiag.mark(event="checkpoint"))
 
 
 def keras() -> Any:
-    """For Keras, with the backend torch: batches, epochs, evaluations and predictions. Checkpoints need mark(event="checkpoint")."""
+    """For Keras with the backend torch: marks batches, epochs, evaluations and predictions. Checkpoints need mark(event="checkpoint")."""
     from keras.callbacks import Callback as Base
 
     class Callback(Base):

@@ -1,13 +1,12 @@
-"""A plugin for pytest: a test marked so fails if its steps leak.
+"""A plugin for pytest: a test with this mark fails if its steps leak.
 
     @pytest.mark.memdiag(max_growth="0B/step")
     def test_training_keeps_nothing():
         train(steps=100)
 
-Where memdiag is installed by pip, pytest loads it by itself; pytest -p memdiag.pytest does too, and memdiag
-python-path prints where it is. A marked test runs in a
-process of its own under memdiag gate, so that it sees neither what other tests hold nor what they
-slow down. Steps are those of PyTorch's optimizers, or those that memdiag.mark tells.
+If memdiag is installed by pip, pytest loads the plugin by itself. Otherwise pytest -p memdiag.pytest loads it, and memdiag python-path
+prints its folder. A marked test runs in a separate process under memdiag gate, so that neither objects nor delays of other tests affect
+it. Steps are those of PyTorch's optimizers, or those that the test marks with memdiag.mark.
 """
 
 import json
@@ -23,11 +22,11 @@ import pytest
 import memdiag
 from memdiag import _program
 
-# In the process that is recorded, where it tells how its test went.
+# Set in the process that is recorded: the file to which it writes how its test went.
 CHILD = "MEMDIAG_PYTEST"
-# Leaks that a failure shows.
+# Leaks that the message of a failure shows, at most.
 SHOWN = 5
-# What a mark may say, with the defaults, which are flags of memdiag gate.
+# The options of a mark, with their defaults. They are flags of memdiag gate.
 OPTIONS = {"max_growth": "0B/step", "warmup": 0, "every": 5, "inconclusive": "fail"}
 
 
@@ -56,8 +55,7 @@ def options_of(item, mark):
 def judge(item, options):
     """Runs the test under memdiag gate, and ends as the test or the gate does.
 
-    The run of a test that the gate fails stays, among the temporary folders of pytest, which
-    deletes those of older sessions.
+    If the gate fails the test, the run is kept among pytest's temporary folders. pytest deletes those of older sessions.
     """
     try:
         program = _program.find()
@@ -72,8 +70,8 @@ def judge(item, options):
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         command += ["--", sys.executable, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir=" + os.path.join(folder, "cache"), "--rootdir", str(config.rootpath)]
-        # What addopts may ask for besides: a choice among tests, which was made; processes for
-        # them; and a share of lines to be covered, which one test does not reach.
+        # addopts may ask for more: a choice among tests, which was made already; processes for tests; and a share of lines to cover, which
+        # one test does not reach.
         command += ["-m", "", "-k", ""]
         for plugin, without in (("xdist", ["-n", "0"]), ("pytest_cov", ["--no-cov"])):
             if config.pluginmanager.hasplugin(plugin):
@@ -90,7 +88,7 @@ def judge(item, options):
             pytest.skip(test["text"])
         if test["outcome"] == "failed":
             pytest.fail(test["text"], pytrace=False)
-        # Without steps it is judged by time, and a slow machine would see what a quick one does not.
+        # Without steps, the test would be judged by time, and the result would depend on the machine's speed.
         if not test["steps"] and options["inconclusive"] != "pass":
             pytest.fail("the test made no step that memdiag sees: optimizers of PyTorch make them, or memdiag.mark(step=n)", pytrace=False)
         if done.returncode != 0:
@@ -102,8 +100,8 @@ def judge(item, options):
 
 
 def failure(told):
-    """What a gate decided: its sentence, and of each leak, or else of each growth in doubt, what
-    is known. The plugin comes with the memdiag that wrote the decision, whose keys it knows."""
+    """The gate's sentence, and what is known of each leak, or else of each growth in doubt. The plugin comes with the memdiag that wrote
+    the decision, and knows its keys."""
     lines = ["memdiag gate: " + told["sentence"]]
     findings = [leak for leak in told["leaks"] if leak["state"] in ("new", "regressed")] or told["undecided"]
     for finding in findings[:SHOWN]:
@@ -124,7 +122,7 @@ def failure(told):
 
 
 def read(path):
-    """What JSON a file has; None where there is no such file."""
+    """The JSON in a file; None if there is no such file."""
     try:
         with open(path, encoding="utf-8") as f:
             return json.load(f)
@@ -134,14 +132,14 @@ def read(path):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call():
-    """In the process that is recorded: without PyTorch it is Python's heap that steps leak on."""
+    """In the recorded process: traces Python's heap during the test if PyTorch is not imported, because then steps leak there."""
     agent = memdiag._running
     if os.environ.get(CHILD) and agent is not None and "torch" not in sys.modules and not agent.heap.tracing:
         agent.heap.trace()
 
 
 def pytest_runtest_logreport(report):
-    """In the process that is recorded: tells how the test went, for which a failure in any part counts."""
+    """In the recorded process: writes how the test went. A failure in any part counts."""
     path = os.environ.get(CHILD)
     if not path or report.when != "call" and report.outcome == "passed":
         return
