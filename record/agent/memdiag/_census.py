@@ -101,7 +101,7 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
     if drawn < 1:
         from random import Random  # the import takes milliseconds
 
-        draw = Random(0).random  # a generator of its own: the program's draws stay the same
+        draw = Random(0).random  # our own generator: the program's random numbers stay the same
         tensors = [t for t in tensors if draw() < drawn]
     storages, lent, found = {}, dict(lent), collections.Counter()
     for t in tensors:
@@ -139,7 +139,7 @@ def handled(torch, quiet=True, lent=(), handles=None, parameters=None, elsewhere
 
 
 def stands(looks, drawn):
-    """How many storages each storage found stands for, if a share drawn of all tensors was read and each storage was found looks times on average.
+    """How many storages one of those found stands for. looks: how often each was found on average. drawn: the share of all tensors that was read.
     The more tensors a storage has, the more often it is found again."""
     least, most = 1.0, max(1.0, looks / drawn)
     for _ in range(HALVINGS if looks > 1 else 0):
@@ -152,8 +152,8 @@ def stands(looks, drawn):
 
 
 def share_out(storages, each, watched, sampled, growing):
-    """Divides the storages that handled found, and that are not among the watched, {address: [stack, bytes, birth, weight, turn]}. If not all
-    tensors were read, each storage counts as often as each, by its kind, says.
+    """Divides the storages that handled found, and that are not among the watched, {address: [stack, bytes, birth, weight, turn]}, among the stacks.
+    each: how many storages one stands for, by its kind, if not all tensors were read.
 
     sampled: the addresses of those allocated while not all was watched. growing: the stacks that allocated storages at several times. Returns how
     many storages each address stands for, itself included, and the rest of each size: {bytes: [number, address of one]}."""
@@ -187,7 +187,7 @@ def weigh(rest, counts, sampled, watched):
         stacks[watched[a][0]].append(a)
     weighed, more = set(), collections.Counter()
     for stack, group in stacks.items():
-        drawn = [a for a in group if watched[a][3] > 1]  # the others were not drawn by chance, but watched on purpose
+        drawn = [a for a in group if watched[a][3] > 1]  # chance did not draw the others: they were watched on purpose
         births = {watched[a][4] for a in drawn}
         seen = sum(counts[a] for a in group) + sum(left[n] for n in {watched[a][1].bit_length() for a in group})
         if drawn and unlikely(len(births), seen / len(drawn), sum(watched[a][3] for a in drawn) / len(drawn)):
@@ -206,7 +206,7 @@ def weigh(rest, counts, sampled, watched):
 
 
 def unlikely(births, seen, weight):
-    """Whether chance alone hardly explains a count: births that were drawn, one in weight of all, with seen storages counted for each. Uses
+    """Whether so small a count is unlikely by chance: seen storages for each of so many births, if chance draws one birth in weight. Uses
     Chernoff's bound."""
     if seen > FEW * weight:
         return False
@@ -217,7 +217,7 @@ def unlikely(births, seen, weight):
 
 
 def share_by(rest, counts, among, likeness):
-    """Moves storages from rest to the addresses among, if they are of the same likeness. They are divided evenly."""
+    """Takes from rest what has the likeness of some of among, and divides it evenly among these."""
     groups, pieces = collections.defaultdict(list), collections.Counter()
     for a, like in among:
         groups[likeness(like)].append(a)

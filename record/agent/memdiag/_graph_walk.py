@@ -107,7 +107,7 @@ class Autograd:
             try:
                 v = d[name] if name in d else getattr(f, name)
                 if name.startswith("_raw"):
-                    v = v.data  # a list of them is not read: backward frees it, and its items would be read after that
+                    v = v.data  # a list of them has no data and is left out: backward frees it, and then its items must not be read
             except Exception:
                 continue  # released by backward
             for x in v if isinstance(v, (tuple, list)) else (v,):

@@ -64,7 +64,7 @@ class Search:
         self.first, self.unseen = {}, None  # at the first look: bytes by stack; and tensors without a stack by their bytes
         self.most, self.rises = {}, collections.Counter()  # by stack: the most bytes so far, and how many looks found more than before
         self.early = set()  # stacks that have grown, but seldom: so do a loader's batches when it begins
-        self.kept = None  # what holds most nodes of autograd's graph, and at least how many, once their number has grown
+        self.kept = None  # what holds most nodes of autograd's graph, and their least number; None before that has grown
         self.nodes = None  # the first step at which they were counted, and their number then
         self.graphs = Graphs(agent, source)
         self.containers = Containers(self.bound, key_text)

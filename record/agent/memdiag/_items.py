@@ -14,9 +14,10 @@ import types
 from ._handlers import raised
 from ._length import BUFFERS, LISTS, PLACES, contents, length, lru_cache_wrapper, maxlen, mro, reach
 
-# LEAST: so many more items mean that a container grows. MOST: how many are followed. WEIGHED: how many of a walk are weighed for that.
+# LEAST: a container with so many more items grows. MOST: how many are followed. WEIGHED: for how many of a walk the size of an item is
+# measured, to choose these.
 LEAST, MOST, WEIGHED = 4, 16, 64
-# Objects of one item, at most; below, the types of objects that belong to no item.
+# Objects of one item, at most. SHARED, below: types of objects that belong to no item.
 OBJECTS = 2000
 # Bytes of a tensor without its storage.
 HANDLE = 600
@@ -59,7 +60,7 @@ class Containers:
         self.follow(grown[:WEIGHED])
 
     def follow(self, places):
-        """Follows those of these containers with the largest items in all, and those with items of unknown size."""
+        """Follows those of these containers that take most, and those with items of unknown size."""
         known = {c.node.id for c in self.kept}
         for node, obj, own in places:
             try:
@@ -124,7 +125,7 @@ def weight(container):
 
 
 def newest(c):
-    """The last two items of a container, for a dictionary with their keys. None of a set, whose order shows nothing."""
+    """The last two items of a container, for a dictionary with their keys. Empty for a set, whose order shows nothing."""
     t = type(c)
     if issubclass(t, dict):
         items = dict.items(c).__reversed__()

@@ -36,7 +36,7 @@ PLACES = 200_000
 ALONE = 3
 # Keys of a dictionary that are compared with a label, at most.
 KEYS = 400
-# These read classes and modules without calling a metaclass of the program, or a module's __getattr__.
+# These read classes and modules without calling a metaclass of the program, and without loading a lazy module.
 mro, members, module_of = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__module__"))
 contents = types.ModuleType.__dict__["__dict__"].__get__
 
@@ -54,7 +54,7 @@ def length(node, key_text):
         if issubclass(t, base):
             if node.ring:
                 if base.__len__(obj) != node.bound:
-                    node.bound = 0  # the list was no ring: it has become longer
+                    node.bound = 0  # its length has changed: it is no ring
                 return taken(obj) if node.bound else base.__len__(obj)
             return base.__len__(obj)
     if id(t) in BUFFERS:

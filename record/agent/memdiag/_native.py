@@ -15,7 +15,8 @@ from ._clock import SLOWS, clock, read, work
 from ._own import elsewhere, held
 from ._passes import Passes, stack
 
-# What windows may cost: seconds at the start, plus a share of the time. No window is opened with less than PART seconds left.
+# What windows may cost: seconds at the start, plus a share of the time. PART: seconds that must be left to open one; twice as many after one
+# that has used up the budget.
 ALLOWANCE, SHARE, PART = 0.2, 0.03, 0.05
 # A window has at least so many rounds, and grows by at least so many bytes: glibc caches tens of kilobytes of freed blocks.
 ROUNDS, LEAST = 4, 64 << 10
@@ -49,8 +50,8 @@ class Native(Passes):
         self.budget = Budget(agent, ALLOWANCE, SHARE)
         self.stack = None  # the stack of the line, once it is known
         self.votes = collections.Counter()  # windows by the innermost frame that they name; None if they name none
-        self.given_up = 0  # windows without an end
-        self.again = None  # when the line is looked for again; None while it is
+        self.given_up = 0  # windows that were given up
+        self.again = None  # when the next search begins; None during a search
         self.began, self.seen = 0.0, 0  # when the window was opened; and the calls that the budget has counted
         self.part = PART  # seconds that must be left of the budget for the next window
         self.clock, self.left = None, 0.0  # clock of the watched thread, and its time when our work last ended

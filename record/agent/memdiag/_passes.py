@@ -9,7 +9,7 @@ from ._handlers import raised
 from ._length import forget, traced
 from ._roots import is_programs_file
 
-# Frames of a stack.
+# Frames of a stack, at most.
 DEPTH = 32
 OURS = os.path.dirname(__spec__.origin)
 

@@ -57,7 +57,7 @@ class Ticker:
         self.asked, self.since, self.queued = None, 0.0, 0.0
         self.owed = False  # our thread has done it, and the main thread has not run its handler yet
         self.main = self.thread = None  # the threads' numbers
-        self.clock = None  # of our thread
+        self.clock = None  # the processor clock of our thread
         self.lock = _thread.allocate_lock()  # held while our thread works in place of the main thread
         self.running = False
         self.prepared = False
@@ -105,7 +105,7 @@ class Ticker:
             elif runs(frame) and not traced(frame) and not loads_ctypes():
                 self.agent.guarded("tick", what, imports(frame))
         except RecursionError:
-            pass  # as deep as the program is, there is no room for us
+            pass  # the program is close to the recursion limit
         finally:
             # If this took long, our thread may have taken it for no answer, and have acted. No signal is pending for that.
             self.asked, self.owed, self.agent.interrupting = None, False, False

@@ -38,7 +38,8 @@ UNSEEN, GRAPH = "", "graph"
 NEAR = 3
 # Generations of the collector that have what was allocated in a window.
 YOUNG = 0, 1
-# First items of a container that show whether it is as new as they are. Also the objects of a line whose referrers are searched; 0.1 ms each.
+# First items of a container that show whether it is as new as they are. The same number of a line's objects have their referrers searched,
+# which takes 0.1 ms each.
 FIRST = 3
 # Seconds for which the referrers of what a window has allocated may be listed.
 ASKING = 0.05
@@ -72,7 +73,7 @@ class Walk(Roots, Autograd):
             self.sizes[UNSEEN] = sum(unseen.values())
         self.hits, self.line_hits, self.array_hits = {}, {}, {}  # by site: Votes
         self.graph_hits, self.in_graph = {}, set()  # by site: the holder in a graph; and sites with several storages there
-        self.blocks, self.placed = None, {}  # blocks on GPUs; of the wanted ones the sites
+        self.blocks, self.placed = None, {}  # PyTorch's blocks on GPUs; by address of those that are searched for: their Site
         self.kept = None  # what holds most nodes of the graph, how many were counted, and whether these are all
         self.ends = []  # of each of the largest graphs: the place of its tensor, the path, the node at its end, and how many nodes were counted
         self.seen, self.queue = set(), collections.deque()
