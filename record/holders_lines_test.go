@@ -212,3 +212,23 @@ True False 0 [('__main__', '.out')]
 list __main__.kept 10
 `)
 }
+
+// arraysOfItems has a list of which each item has two arrays of one size, and one array beside it, when a walk finds them. Later it is longer.
+const arraysOfItems = `
+import types
+from memdiag import _holders, _places
+kept, beside = object(), object()
+votes = _places.Votes()
+votes.total, votes.containers = 21, {id(kept): [20, kept], id(beside): [1, beside]}
+search = _holders.Search(types.SimpleNamespace(step=0, stepping=False, ticks=1), None)
+search.next = 9
+for items, nodes in (10, (kept,)), (0, ()):
+    search.arrays = {8192: (votes.total, votes.inside(nodes), ("p", "list", items, nodes))}
+    search.length = lambda nodes, items: 15
+    print(*search.of_arrays())
+`
+
+func TestArraysOfItemsAreAsManyMoreAsTheItems(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, arraysOfItems, "(8192, 31, 15, 'list', 'p')\n(8192, 21, 0, 'list', 'p')\n")
+}

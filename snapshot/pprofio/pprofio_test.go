@@ -511,6 +511,33 @@ func TestACommentTellsWhatHoldsTheStackOfSoManyBytes(t *testing.T) {
 	}
 }
 
+// Of arrays of one size the recorder knows what holds all, and a profile the lines that make them, of which none makes as many.
+func TestAHolderHasTheStacksThatMakeAsManyBytesTogether(t *testing.T) {
+	for remark, want := range map[string]int{
+		"memdiag: holder 8192 305 100 list __main__.kept":                3,
+		"memdiag: holder 8192 210 100 list __main__.kept":                0, // two of the lines? none tells which
+		"memdiag: holder 8192 305 150 list __main__.kept":                0, // not in each item
+		"memdiag: holder 8192 305 0 variable f.<locals>.step":            0,
+		"memdiag: holder 4096 610 100 list __main__.of_another_size":     0,
+		"memdiag: holder 8192 120 100 list __main__.what_one_line_makes": 1,
+	} {
+		p := made([]string{"objects/count", "space/bytes"}, 100, 100*8192)
+		for i, count := range []int64{101, 104, 2} {
+			l := &profile.Location{ID: uint64(i) + 2, Line: []profile.Line{{Function: p.Function[0], Line: int64(i) + 4}}}
+			p.Location = append(p.Location, l)
+			p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: []int64{count, count * 8192}})
+		}
+		p.Comments = []string{remark}
+		s, err := decode(written(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Holders) != want {
+			t.Errorf("%q: %d stacks are held, want %d", remark, len(s.Holders), want)
+		}
+	}
+}
+
 func TestWhatAProfileAsksForIsBounded(t *testing.T) {
 	const types = "\x32\x00\x32\x05bytes\x0a\x04\x08\x01\x10\x01"
 	totalstest.Flooded(t, decode, totalstest.TooMuchMemory,

@@ -100,19 +100,42 @@ func heldBy(remark string) (held, bool) {
 // numbers beside what is kept, and some of either was made meanwhile.
 const nearBytes = 0.25
 
-// hold gives each holder to the stack that has most nearly as many bytes as were found, in as many blocks at least.
+// hold gives each holder to the stack that has most nearly as many bytes as were found, in as many blocks at least. Where none has,
+// it holds what several have together.
 func (r *remarks) hold(s *snapshot.Snapshot) {
 	for _, h := range r.holders {
+		bytes := float64(h.each) * float64(h.found)
 		stack, near := snapshot.NoStack, nearBytes
 		for i, size := range s.Blocks.Size {
-			off := math.Abs(float64(h.each)*float64(h.found)/float64(size) - 1)
+			off := math.Abs(bytes/float64(size) - 1)
 			if off < near && float64(s.Blocks.CountOf(i)) >= (1-nearBytes)*float64(h.found) {
 				stack, near = s.Blocks.Stack[i], off
 			}
 		}
-		if stack != snapshot.NoStack {
+		stacks := []snapshot.StackID{stack}
+		if stack == snapshot.NoStack {
+			stacks = h.parts(s)
+		}
+		for _, stack := range stacks {
 			h.holder.Stack = stack
 			s.Holders = append(s.Holders, h.holder)
 		}
 	}
+}
+
+// parts are the stacks of which each has a block of the size or more for each item, if they have as many bytes together as were
+// found: the lines of a function each make one, and the program keeps what it returns.
+func (h *held) parts(s *snapshot.Snapshot) []snapshot.StackID {
+	var stacks []snapshot.StackID
+	var bytes float64
+	for i, size := range s.Blocks.Size {
+		count := s.Blocks.CountOf(i)
+		if h.holder.Items > 0 && size == h.each*snapshot.Bytes(count) && float64(count) >= (1-nearBytes)*float64(h.holder.Items) {
+			stacks, bytes = append(stacks, s.Blocks.Stack[i]), bytes+float64(size)
+		}
+	}
+	if math.Abs(float64(h.each)*float64(h.found)/bytes-1) >= nearBytes {
+		return nil
+	}
+	return stacks
 }

@@ -60,7 +60,7 @@ class Search:
         self.sizes = {}  # by stack of tensors: its blocks when the holder was found; infinite if that is a container
         self.ways = Ways()  # the containers on the way to the holders of either
         self.exits = None  # functions that atexit had at the last walk for lines, or at the first snapshot
-        self.arrays = {}  # JAX's arrays by their bytes: how many were found, and what Votes.holder returned
+        self.arrays = {}  # JAX's arrays by their bytes: how many were found, how many of them in the container, and what Votes.holder returned
         self.first, self.unseen = {}, None  # at the first look: bytes by stack; and tensors without a stack by their bytes
         self.most, self.rises = {}, collections.Counter()  # by stack: the most bytes so far, and how many looks found more than before
         self.early = set()  # stacks that have grown, but seldom: so do a loader's batches when it begins
@@ -161,9 +161,9 @@ class Search:
             self.walk({}, {}, {})
             self.next = int(moment * AGAIN) + 1
         self.budget.spent += work() - begun
-        for size, (found, (path, kind, items, nodes)) in self.arrays.items():
+        for size, (found, inside, (path, kind, items, nodes)) in self.arrays.items():
             now = self.length(nodes, items) if nodes else items
-            yield size, max(found, now), now, kind, path
+            yield size, max(round(found + inside * (now - items) / items) if items else found, now), now, kind, path
 
     def unexplained(self):
         """Whether the heap grows by more than tensors and known graphs explain, or hooks are registered again and again. A hook takes little
@@ -297,7 +297,10 @@ class Search:
             for stack, size in walk.sizes.items():
                 if size > OUTGROWN * self.sizes.get(stack, math.inf):
                     self.found.pop(stack, None)
-            self.arrays.update({n: (round(votes.total), votes.holder()) for n, votes in walk.array_hits.items() if votes.total >= BIRTHS})
+            for n, votes in walk.array_hits.items():
+                if votes.total >= BIRTHS:
+                    holder = votes.holder()
+                    self.arrays[n] = round(votes.total), votes.inside(holder[3]), holder
             for stack in walk.held_lines():
                 holder = walk.line_hits[stack].holder(lines[stack])
                 if holder[3] or stack not in self.lines:  # else only a variable of the running step holds what is new

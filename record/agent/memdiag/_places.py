@@ -133,6 +133,10 @@ class Votes:
         again = len(best) == 1 or len(best) <= READ and all(c.share == 1 for c in best)
         return path, first.kind, items, tuple(best) if again else ()
 
+    def inside(self, nodes):
+        """How many were found in these containers."""
+        return sum(self.containers.get(id(n), (0,))[0] for n in nodes)
+
     def elsewhere(self):
         """The containers, with the objects found in variables that are in a container, too: of models in a list, the one that trains."""
         table = {i: [n, c] for i, (n, c) in self.containers.items()}
