@@ -39,7 +39,7 @@ func (r *Result) nameAlongside(rows []Row) {
 		r.Findings = slices.Delete(r.Findings, most, most+1)
 		lead.Reasons = append(lead.Reasons, fmt.Sprintf("%s becomes longer in proportion", h.Path))
 		r.takeIn(&lead, h, site, false)
-		lead.Holder = h
+		lead.Holder, lead.filled = h, true
 		r.Findings = append(r.Findings, lead)
 	}
 }

@@ -140,7 +140,7 @@ func (r *Result) evidence(f *Finding) *cause.Evidence {
 			}
 		}
 		if len(s.Holders) == 0 && f.Holder != nil && onLanguageHeap(f.Rows) { // that holder's blocks include this row
-			s.Holders = append(s.Holders, *f.Holder)
+			s.Holders, s.TakenIn = append(s.Holders, *f.Holder), f.filled
 		}
 		e.Sites = append(e.Sites, s)
 	}

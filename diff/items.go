@@ -179,7 +179,7 @@ func (r *Result) nameContainers(rows []Row) {
 		if len(found) == 0 {
 			continue
 		}
-		f.Holder = found[0]
+		f.Holder, f.filled = found[0], true
 		var others []string
 		for _, h := range found[1:] {
 			others = append(others, h.Path)

@@ -104,6 +104,7 @@ type Finding struct {
 
 	graph  bool // the rows are of one autograd graph
 	native bool // no holder of its objects was found, and native memory grows in proportion
+	filled bool // its holder becomes longer in proportion, however many objects each item has
 }
 
 // Growth is the growth of all rows.
