@@ -214,7 +214,7 @@ func places(points []snapshot.Point) []event {
 	return out
 }
 
-// birthEvents are the steps at which the site's new blocks were born.
+// birthEvents returns the steps in which the site's new blocks were born.
 func birthEvents(row *Row) []event {
 	steps := slices.Clone(row.Births.Steps)
 	slices.Sort(steps)

@@ -188,7 +188,7 @@ func methodOf(name string, frames []snapshot.Frame, at int) int {
 	return -1
 }
 
-// heldByGraph reports whether only the autograd graph holds the largest row.
+// heldByGraph reports whether only the autograd graph holds the first row.
 func heldByGraph(rows []*Row) bool { return rows[0].Owners&^snapshot.Lost == snapshot.OwnedByTape }
 
 // method matches the receiver of a method in Go or Python: "softCap" of "workload.(*softCap).Forward".

@@ -73,7 +73,7 @@ func (f *Finding) nodesBehind() bool {
 	return !f.ofNodes() && (f.Nodes != nil && f.keeps(f.Nodes.Graph) || slices.ContainsFunc(f.Behind, func(row *Row) bool { return row.Device.Kind == snapshot.Graph }))
 }
 
-// keeps reports whether a finding is a leak with the holder h of a graph's nodes, or with a graph as its holder.
+// keeps reports whether a finding is a leak held by h, the holder of a graph's nodes, or by a graph.
 func (f *Finding) keeps(h *snapshot.Holder) bool {
 	return f.Verdict == Leak && h != nil && f.Holder != nil && (f.Holder.Path == h.Path || f.Holder.Kind == "graph")
 }

@@ -57,7 +57,7 @@ type Result struct {
 	profilers *bool                  // whether the profilers' own memory is small; nil before first use
 	around    *surroundings          // nil before it is first asked for
 	indices   *containerIndex        // nil before it is first asked for
-	totals    [][]float64            // of Series.Devices, at each mark; nil before it is first asked for
+	totals    [][]float64            // totals of Series.Devices at each mark; nil before first use
 }
 
 // Finding is a group of rows that grew together, with its verdict.
@@ -122,7 +122,7 @@ func (f *Finding) Born() Tally { return f.sum(func(r *Row) Tally { return r.Born
 // Died is what the earlier snapshot held and the later one does not.
 func (f *Finding) Died() Tally { return f.sum(func(r *Row) Tally { return r.Died }) }
 
-// Owners are the classes that hold any of the rows' blocks.
+// Owners is the set of classes that hold any of the rows' blocks.
 func (f *Finding) Owners() snapshot.Owners {
 	var owners snapshot.Owners
 	for _, r := range f.Rows {

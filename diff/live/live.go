@@ -110,7 +110,7 @@ func (w *Watch) Look(r *diff.Result) (changed []*Suspect) {
 	return append(changed, w.quiet(r)...)
 }
 
-// process looks at one process, or one that stands for several alike, of a run.
+// process checks one process of a run, or one that represents several alike.
 func (w *Watch) process(kind string, pid int, run *snapshot.Run, r *diff.Result) (changed []*Suspect) {
 	last, before := r.Last.Mark, w.seen[kind]
 	if last.Step == before.Step && last.Time.Equal(before.Time) {

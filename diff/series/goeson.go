@@ -44,7 +44,7 @@ func (h *History) GoesOnAtLast() bool {
 	return !on
 }
 
-// JumpsLast reports whether the last mark exceeds all others by more than half of the growth, with several new
+// JumpsLast reports whether the last mark exceeds all others by more than half of the growth, in at least Enough new
 // blocks. The program may have begun its work there.
 func (h *History) JumpsLast() bool {
 	y, b, n := h.Whole.Bytes, h.Whole.Blocks, len(h.Whole.Bytes)-1
