@@ -48,10 +48,10 @@ def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | No
     """Marks the end of a step, the beginning of a phase such as "eval", the beginning of an epoch, or an event such as "checkpoint".
 
     If the program marks steps, these count, and the steps of optimizers no longer do. Only snapshots of the same phase are compared. Growth
-    with each evaluation, epoch or checkpoint is reported as such. A loss is recorded so that `memdiag verify` can compare it; losses on
-    the CPU from which PyTorch starts a backward pass are recorded without a mark. batch is the number of samples, and length the length of a sequence, in what
-    ran since the last such mark: from them, memdiag reports how the peak depends on the input. Never raises: a value that should be a
-    number and is none is left out, and the run gets a note.
+    with each evaluation, epoch or checkpoint is reported as such. A loss is recorded so that `memdiag verify` can compare it; losses on the
+    CPU from which PyTorch starts a backward pass are recorded without a mark. batch is the number of samples, and length the length of a
+    sequence, in what ran since the last such mark: from them, memdiag reports how the peak depends on the input. Never raises: a value that
+    should be a number and is none is left out, and the run gets a note.
     """
     if _running is not None:
         _running.told(step, phase, epoch, loss, event, batch, length)

@@ -62,8 +62,8 @@ class Agent(Due, Ranks, Child, Kept, Report):
     # Called by the program's events.
 
     def guarded(self, what, f, *args):
-        """Calls f, unless the agent is stopped or already at work in a thread of the program. Errors of the agent become notes; errors of
-        the program are raised."""
+        """Calls f, unless the agent is stopped or already at work in a thread of the program. Errors of the agent become notes; errors from the
+        program's signal handlers are raised."""
         if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
             return None
         self.busy, self.entered = True, work()

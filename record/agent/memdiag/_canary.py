@@ -10,7 +10,7 @@ class Canary:
         self.kept = []
 
     def plant(self):
-        """Keeps a tensor if the program uses PyTorch, else bytes in Python's heap."""
+        """Keeps a tensor if the program has imported PyTorch, else bytes in Python's heap."""
         size = A_STEP if self.agent.step else A_TICK
         torch = self.agent.torch
         if torch.module is None:

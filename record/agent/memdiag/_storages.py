@@ -39,8 +39,8 @@ class Storages:
         self.told = _categories.Told()  # what the last census found
 
     def sweep_young(self):
-        """Frees the structures of storages that this unit and the one before made and freed. They have no memory of their own any more, but
-        lie scattered between large blocks of malloc, and keep malloc from joining these."""
+        """Frees the structures of storages that this unit and the one before made and freed. They have no memory of their own any more, but lie
+        scattered between large blocks of malloc, so that new large blocks would have to go elsewhere."""
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
         for address in itertools.chain(self.young, self.late):
             if address in table and expired(address):

@@ -46,8 +46,8 @@ class Units:
         return 0 if self.mode is None or self.watches() or self.late or self.pursued else self.train.ahead()
 
     def settled(self):
-        """Whether everything that the last step allocated was seen, and everything of the last evaluation. Then only older storages are
-        unseen, and they are not taken for storages of that step."""
+        """Whether everything that the last step allocated was seen, and everything of the last evaluation. Then unseen storages are older, and none
+        has replaced a seen one."""
         return not self.counts() or self.whole and not self.blind
 
     def counts(self):
