@@ -28,6 +28,7 @@ const (
 	graphsGroup    = "group-graphs"
 	listsGroup     = "group-lists"
 	linesGroup     = "group-lines"
+	callersGroup   = "group-callers"
 	heldGroup      = "group-held"
 	besideGroup    = "group-beside"
 	objectsGroup   = "group-objects"
@@ -70,6 +71,7 @@ func Parts() []Part {
 		{Name: graphsGroup, About: "one finding of one autograd graph"},
 		{Name: listsGroup, About: "one finding of what one list holds in step"},
 		{Name: linesGroup, About: "one finding of leaks at one line"},
+		{Name: callersGroup, About: "one finding of leaks at one line that many stacks lead to"},
 		{Name: besideGroup, About: "what holds other objects of one line and becomes longer in proportion holds a leak of that line"},
 		{Name: heldGroup, About: "undecided sites join the leak of the list that holds them"},
 		{Name: objectsGroup, About: "one finding of tensors and objects that one container holds"},

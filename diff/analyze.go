@@ -131,6 +131,7 @@ func (r *Result) judgeByTrend(good *baseline) {
 	}
 	r.step(listsGroup, func() { r.putNumbersBehind(); r.joinLists() })
 	r.step(linesGroup, r.joinLines)
+	r.step(callersGroup, func() { r.joinCallers(tree) })
 	r.step(besideGroup, func() { r.holdBeside(); r.joinLists(); r.joinCalls(tree); r.holdSegments() })
 	r.step(heldGroup, func() { r.joinHeld(tree) })
 }

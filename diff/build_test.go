@@ -50,4 +50,15 @@ func grown(stack string, n int, size snapshot.Bytes, from, every int64) []block 
 	return out
 }
 
+// addBlock adds a block of 32 KiB to a snapshot that build made.
+func addBlock(s *snapshot.Snapshot, frames []snapshot.Frame, born int) {
+	const size = 32 * snapshot.KiB
+	b := &s.Blocks
+	b.Segment, b.State, b.Stack = append(b.Segment, 0), append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames(frames))
+	b.Address, b.Size, b.Requested = append(b.Address, uint64(0x1000+b.Len()*0x10000)), append(b.Size, size), append(b.Requested, size)
+	b.BirthStep = append(b.BirthStep, int64(born))
+	s.Segments[0].Size += size
+	s.Segments[0].NumBlocks++
+}
+
 func runOf(snapshots ...*snapshot.Snapshot) *snapshot.Run { return &snapshot.Run{Snapshots: snapshots} }

@@ -102,9 +102,14 @@ func (r *Result) judgeTogether(rows []*Row) judge.Judgement {
 		one.Before, one.After = one.Before.Plus(row.Before), one.After.Plus(row.After)
 		one.Born, one.Died = one.Born.Plus(row.Born), one.Died.Plus(row.Died)
 		one.Births.Add(&row.Births)
-		sum.Add(r.Series.Site(row))
+		if site := r.Series.Site(row); site != nil {
+			sum.Add(site)
+		}
 	}
-	h := series.HistoryOf(r.Series, &sum)
+	var h *series.History
+	if sum.Blocks != nil {
+		h = series.HistoryOf(r.Series, &sum)
+	}
 	ask := judge.Question{Row: &one, History: h, First: r.First, Last: r.Last, Discovery: h.Chance(), Tides: r.tides}
 	j := ask.Judge(r.options.Without)
 	r.doubt(&j)

@@ -34,17 +34,10 @@ func TestBlocksWithAStackEachLeak(t *testing.T) {
 			for mark := range marks {
 				now := apart * mark
 				s := build(int64(now))
-				s.Segments[0].Size = 1 << 30
-				add := func(frames []snapshot.Frame, born int) {
-					b := &s.Blocks
-					b.Segment, b.State, b.Stack = append(b.Segment, 0), append(b.State, snapshot.Live), append(b.Stack, s.Stacks.InternFrames(frames))
-					b.Address, b.Size, b.Requested = append(b.Address, uint64(0x1000+born*0x10000)), append(b.Size, 1<<15), append(b.Requested, 1<<15)
-					b.BirthStep = append(b.BirthStep, int64(born))
-				}
-				add(weights, 0)
+				addBlock(s, weights, 0)
 				for born := 1; born <= now; born++ {
 					if c.alive(born, now) {
-						add(generated(born), born)
+						addBlock(s, generated(born), born)
 					}
 				}
 				if !c.births {
