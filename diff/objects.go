@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // joinObjects joins a leak and the growth of other memory that one container holds into one finding: tensors, and
 // their keys and other parts of its items. Tensors lead if they leak: the line of objects is known from some windows
-// only, and the size of counted items is unknown.
+// only, and the size of counted items is unknown. Few bytes of objects without a known
+// holder are such parts if the leak's function makes them.
 func (r *Result) joinObjects() {
 	joined := make(map[*Row]bool)
 	for leads := tensorMemory; leads <= countedMemory; leads++ {
@@ -23,7 +25,7 @@ func (r *Result) joinObjects() {
 				if !mayLeak || f.Against != nil || joined[f.Rows[0]] || f.memory() == leads || f.memory() == segmentMemory {
 					continue
 				}
-				if heldTogether(lead, f) && lead.Rate.Unit == f.Rate.Unit {
+				if (heldTogether(lead, f) || besideTensors(lead, f)) && lead.Rate.Unit == f.Rate.Unit {
 					r.putBehind(lead, f.Rows, f.Rate)
 					lead.Beside += f.Growth().Bytes
 					joined[f.Rows[0]] = true
@@ -85,4 +87,16 @@ func heldTogether(a, b *Finding) bool {
 		return false
 	}
 	return a.Holder.Path == b.Holder.Path || partOf(a.Holder.Path, b.Holder.Path) || partOf(b.Holder.Path, a.Holder.Path)
+}
+
+// besideTensors reports whether a finding of objects that nothing was found to hold is little beside a leak of tensors, and comes
+// from the same call.
+func besideTensors(leak, f *Finding) bool {
+	if leak.memory() != tensorMemory || f.memory() != objectMemory || !f.Unheld() || f.Headline < 0 || muchMore*f.Growth().Bytes > leak.Growth().Bytes {
+		return false
+	}
+	return slices.ContainsFunc(leak.Rows, func(row *Row) bool {
+		at := frame.Headline(row.Frames)
+		return at >= 0 && ofOneCall(row.Frames[at:], f.Rows[0].Frames[f.Headline:])
+	})
 }

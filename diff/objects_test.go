@@ -80,6 +80,33 @@ func TestTensorsInDoubtJoinTheItemsThatHoldThem(t *testing.T) {
 	}
 }
 
+// TestObjectsBesideTensorsOfOneCallAreOfTheirLeak: keys and handles of tensors have lines of their own on Python's heap.
+func TestObjectsBesideTensorsOfOneCallAreOfTheirLeak(t *testing.T) {
+	at := func(function string, line int) []snapshot.Frame {
+		return []snapshot.Frame{{Function: function, File: "train.py", Line: line}, {Function: "main", File: "train.py", Line: 40}}
+	}
+	of := func(kind snapshot.DeviceKind, frames []snapshot.Frame, grown snapshot.Bytes, h *snapshot.Holder) Finding {
+		row := &Row{Device: snapshot.Device{Kind: kind}, Frames: frames, After: Tally{Blocks: 24, Bytes: grown}}
+		return Finding{Rows: []*Row{row}, Verdict: Leak, Holder: h, Rate: Rate{Unit: Step}}
+	}
+	for name, c := range map[string]struct {
+		objects Finding
+		left    int
+	}{
+		"another line of the call": {of(snapshot.PythonHeap, at("step", 9), 1000, nil), 1},
+		"much":                     {of(snapshot.PythonHeap, at("step", 9), 100_000, nil), 2},
+		"another function":         {of(snapshot.PythonHeap, at("log", 9), 1000, nil), 2},
+		"held by another":          {of(snapshot.PythonHeap, at("step", 9), 1000, &snapshot.Holder{Path: "main.log", Kind: "list", Items: 24}), 2},
+		"tensors":                  {of(snapshot.CPU, at("step", 9), 1000, nil), 2},
+	} {
+		tensors := of(snapshot.CPU, at("step", 10), 1_000_000, &snapshot.Holder{Path: "main.cache", Kind: "dict", Items: 24})
+		r := &Result{Findings: []Finding{tensors, c.objects}, First: &snapshot.Snapshot{}, Last: &snapshot.Snapshot{}}
+		if r.joinObjects(); len(r.Findings) != c.left {
+			t.Errorf("%s: %d findings, want %d", name, len(r.Findings), c.left)
+		}
+	}
+}
+
 // What a program keeps with its graph is called so, whatever holds it: the headline says that the graph is kept.
 func TestAGraphBehindTensorsIsTheirCause(t *testing.T) {
 	for name, kind := range map[string]string{"losses": "list", "a cache of outputs": "dict"} {
