@@ -75,6 +75,7 @@ var caches = []Cause{
 			// that it is a queue; otherwise, the function that fills it.
 			need(anyOf(
 				holderNamed(6, queueWords...),
+				enqueued(4),
 				drained(4, Yes, "the oldest are freed first, and newer ones accumulate"),
 				whereNoHolder(usersFunction(4, queueWords...)),
 			)),

@@ -266,6 +266,9 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"a list that has few of the blocks", leak(
 			site(0, 60, 4096, "see work.py").heldBy("list", "Worker.hard", 4),
 		).with(func(e *Evidence) { e.Objects = true }), ""},
+		{"what a set of queues stores, by whatever name", leak(
+			site(1, 900, 32, "Queue.put_nowait /usr/lib/python3.11/asyncio/queues.py", "Broadcaster.publish news.py", "<module> news.py").heldBy("set", "main.<locals>.broadcaster.subscribers", 20),
+		).with(func(e *Evidence) { e.Objects = true }), "queue-without-bound"},
 		{"a queue's deque in an object that is called a writer", leak(
 			site(0, 300, 2048, "main log.py").heldBy("deque", "Writer.pending.queue", 371),
 		).following(Steps), "queue-without-bound"},

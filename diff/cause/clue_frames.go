@@ -28,6 +28,23 @@ func inFile(points int, ends ...string) clue {
 	})
 }
 
+// enqueued fits if a queue of Python's standard library allocates it as it stores an item.
+func enqueued(points int) clue {
+	return fixed(points, func(e *Evidence) string {
+		for i := range e.Sites {
+			s := &e.Sites[i]
+			for k, f := range s.Frames {
+				method := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
+				queue := strings.HasSuffix(f.File, "/queue.py") || strings.HasSuffix(f.File, "/asyncio/queues.py") || strings.HasSuffix(f.File, "/multiprocessing/queues.py")
+				if queue && s.library(k) && (strings.HasPrefix(method, "put") || method == "_put") {
+					return "they are allocated in " + place(f)
+				}
+			}
+		}
+		return ""
+	})
+}
+
 func called(e *Evidence, points int, terms []string) (int, string) {
 	less, inFile := points-2*sign(points), ""
 	for i := range e.Sites {
