@@ -411,3 +411,26 @@ func TestLinesOfOneObjectAreOneLeakWhereAWindowSawOneLate(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatOneCallMakesIsOneLeakWhoeverHoldsThePart: a walk met a task's newest objects in the event loop's queue of what is ready.
+func TestWhatOneCallMakesIsOneLeakWhoeverHoldsThePart(t *testing.T) {
+	run := program{
+		{stack: "init:1 main:2"},
+		{stack: "[call_soon:781] handle:20 main:43", every: 1, size: 512, holder: "loop._ready", kind: "deque"},
+		{stack: "[create_task:436] handle:20 main:43", every: 1, size: 4096, holder: "background", kind: "list"},
+	}.onHeap(200, 20)
+	for _, s := range run.Snapshots {
+		for i := range s.Holders {
+			if h := &s.Holders[i]; h.Path == "loop._ready" {
+				h.Items = 1
+			}
+		}
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Findings[0].Holder; r.Leaks() != 1 || h == nil || h.Path != "background" {
+		t.Errorf("%d leaks, the first is held by %+v", r.Leaks(), h)
+	}
+}

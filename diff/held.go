@@ -172,8 +172,9 @@ func (r *Result) joinLines() {
 			continue
 		}
 		lead := &kept[leads[at]]
+		larger := lead.Growth().Bytes
 		lead.Rows = append(lead.Rows, f.Rows...)
-		if lead.Unheld() {
+		if lead.Unheld() || !f.Unheld() && f.Growth().Bytes > larger {
 			lead.Holder = f.Holder
 		}
 		r.measure(lead)
@@ -193,7 +194,12 @@ func sameLine(a, b *Finding) bool {
 	if len(x) == 0 || a.Rows[0].On() != b.Rows[0].On() || !slices.Equal(x, y) {
 		return false
 	}
-	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (a.Unheld() || b.Unheld())
+	return sameList(a, b) || sameElement(a, b) || onLanguageHeap(a.Rows) && (a.Unheld() || b.Unheld() || passing(a) || passing(b))
+}
+
+// passing reports whether a finding's container has few items for its many blocks, as a queue that a walk met the newest ones in.
+func passing(f *Finding) bool {
+	return f.Holder.Items > 0 && muchMore*int64(f.Holder.Items) < f.After().Blocks
 }
 
 // sameElement reports whether fields of one object in a container hold the blocks of two findings. The container may

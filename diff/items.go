@@ -43,6 +43,7 @@ func (r *Result) sizeItems(rows []Row) {
 	r.inHolders(rows)
 	r.nameContainers(rows)
 	r.nameAlongside(rows)
+	r.step(listsGroup, r.joinLists) // with the leaks that this named
 	e, lines := r.beyondTensors()
 	if e == nil {
 		return

@@ -384,6 +384,25 @@ func addStack(s *snapshot.Snapshot, n int, size snapshot.Bytes, stack ...snapsho
 	b.BirthStep = append(b.BirthStep, snapshot.NoStep)
 }
 
+// TestALineThatIsGivenItsHolderLateJoinsItsOtherLines: a list of tasks held two lines, of which a walk found one.
+func TestALineThatIsGivenItsHolderLateJoinsItsOtherLines(t *testing.T) {
+	run := containerRun(upTo(24), func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }, lengths{"background", 0, 0, func(i int) int64 { return int64(8 * i) }})
+	for i, s := range run.Snapshots {
+		addHeap(s, "start", 32*i)
+		if i > 0 {
+			s.Holders = append(s.Holders, snapshot.Holder{Stack: s.Blocks.Stack[len(s.Blocks.Stack)-1], Path: "background", Kind: "list", Items: 8 * i})
+		}
+		addHeap(s, "body", 8*i)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Findings[0].Holder; r.Leaks() != 1 || len(r.Findings[0].Rows) != 2 || h == nil || h.Path != "background" {
+		t.Errorf("%d leaks, the first of %d stacks and held by %+v", r.Leaks(), len(r.Findings[0].Rows), h)
+	}
+}
+
 // TestAContainerIsFilledAtTheLineOfNativeMemory: a buffer that is enlarged in place has no other line.
 func TestAContainerIsFilledAtTheLineOfNativeMemory(t *testing.T) {
 	run := containerRun(upTo(24), func(i int) snapshot.Bytes { return 48 * snapshot.KiB * snapshot.Bytes(i) }, lengths{"main.buf", 0, 0, func(i int) int64 { return 8 * int64(i) }})

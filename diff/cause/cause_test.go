@@ -269,6 +269,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"what a set of queues stores, by whatever name", leak(
 			site(1, 900, 32, "Queue.put_nowait /usr/lib/python3.11/asyncio/queues.py", "Broadcaster.publish news.py", "<module> news.py").heldBy("set", "main.<locals>.broadcaster.subscribers", 20),
 		).with(func(e *Evidence) { e.Objects = true }), "queue-without-bound"},
+		{"an object with a queue of its own, which stores little", leak(
+			site(2, 900, 4096, "open_file /x/site-packages/tensorboardX/record_writer.py", "add_scalars /x/site-packages/tensorboardX/writer.py", "<module> train.py").heldBy("dict", "__main__.writer.all_writers", 265),
+			site(2, 900, 96, "Queue.put /usr/lib/python3.11/multiprocessing/queues.py", "add_scalars /x/site-packages/tensorboardX/writer.py", "<module> train.py").heldBy("dict", "__main__.writer.all_writers", 265),
+		).with(func(e *Evidence) { e.Objects = true }), "cache-without-bound"},
 		{"a queue's deque in an object that is called a writer", leak(
 			site(0, 300, 2048, "main log.py").heldBy("deque", "Writer.pending.queue", 371),
 		).following(Steps), "queue-without-bound"},

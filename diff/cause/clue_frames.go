@@ -28,21 +28,29 @@ func inFile(points int, ends ...string) clue {
 	})
 }
 
-// enqueued fits if a queue of Python's standard library allocates it as it stores an item.
+// enqueued fits if a queue of Python's standard library allocates most of it, as it stores items.
 func enqueued(points int) clue {
 	return fixed(points, func(e *Evidence) string {
+		var in, all snapshot.Bytes
+		put := ""
 		for i := range e.Sites {
 			s := &e.Sites[i]
-			for k, f := range s.Frames {
-				method := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
-				queue := strings.HasSuffix(f.File, "/queue.py") || strings.HasSuffix(f.File, "/asyncio/queues.py") || strings.HasSuffix(f.File, "/multiprocessing/queues.py")
-				if queue && s.library(k) && (strings.HasPrefix(method, "put") || method == "_put") {
-					return "they are allocated in " + place(f)
-				}
+			all += s.Requested
+			if at := slices.IndexFunc(s.Frames, isPut); at >= 0 && s.library(at) {
+				in, put = in+s.Requested, place(s.Frames[at])
 			}
 		}
-		return ""
+		if 2*in <= all {
+			return ""
+		}
+		return "they are allocated in " + put
 	})
+}
+
+// isPut reports whether a frame is of a method that stores an item in a queue of queue, asyncio or multiprocessing.
+func isPut(f snapshot.Frame) bool {
+	method := strings.TrimPrefix(f.Function[strings.LastIndexByte(f.Function, '.')+1:], "_")
+	return strings.HasPrefix(method, "put") && slices.ContainsFunc([]string{"/queue.py", "/asyncio/queues.py", "/multiprocessing/queues.py"}, func(end string) bool { return strings.HasSuffix(f.File, end) })
 }
 
 func called(e *Evidence, points int, terms []string) (int, string) {
