@@ -16,7 +16,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// attaching is how memdiag attach records.
+// attaching is the options of memdiag attach.
 type attaching struct {
 	out       string
 	every     interval
@@ -75,7 +75,7 @@ or root. What containers need: ` + docsAddress + `attach.md`,
 	return cmd
 }
 
-// attach records a process that runs.
+// attach records a running process.
 func (env *environment) attach(ctx context.Context, pid int, job attaching) error {
 	process, err := inject.Find(pid)
 	if err != nil {
@@ -105,7 +105,7 @@ func (env *environment) attach(ctx context.Context, pid int, job attaching) erro
 	defer stop()
 	watched := func() {}
 	if job.watched {
-		watched = env.watchBeside(context.WithoutCancel(ctx), job.out, job.budgets, env.sayEvents) // Ctrl-C is how it ends
+		watched = env.watchBeside(context.WithoutCancel(ctx), job.out, job.budgets, env.sayEvents) // Ctrl-C is the normal end
 	}
 	outcome, err := record.AttachProcess(ctx, out, process, record.Attachment{
 		Options: record.Options{Every: job.every.steps, Interval: job.every.time, PythonHeap: job.heap.value},

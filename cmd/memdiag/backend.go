@@ -12,17 +12,16 @@ import (
 // backends are the values of --backend.
 var backends = []string{"cpu", "gpu"}
 
-// backend is what a workload trains on.
+// backend is the hardware and the kernels that a workload trains on.
 type backend struct {
 	driver  mem.Driver
-	kernels func(threads int) engine.Kernels // threads count on the processor alone
-	// close ends the backend, behind its devices.
+	kernels func(threads int) engine.Kernels // threads count only on the processor
+	// close ends the backend, after its devices.
 	close func() error
 }
 
-// openBackend opens what --backend names, and of several GPUs the one that which
-// does, the value of MEMDIAG_GPU, as gpu.OpenNamed takes it. Nothing of a GPU is
-// touched before it is asked for.
+// openBackend opens the backend that --backend names. which, the value of MEMDIAG_GPU, selects one of several GPUs, as in
+// gpu.OpenNamed. No GPU is touched before it is requested.
 func openBackend(name, which string) (backend, error) {
 	if name != "gpu" {
 		return backend{mem.Host(), cpu.New, func() error { return nil }}, nil

@@ -107,8 +107,7 @@ the results so far, unless they go to a file.`,
 			if watched {
 				return env.benchLive(cmd.Context(), runs, output)
 			}
-			// The result's place is opened before the runs: minutes are not spent on what
-			// cannot be written.
+			// The output is opened before the runs, so that minutes are not wasted if it cannot be written.
 			return env.result(output, false, func(w io.Writer) error {
 				err := env.bench(cmd.Context(), runs)
 				if err == nil {
@@ -146,7 +145,7 @@ the results so far, unless they go to a file.`,
 	return cmd
 }
 
-// bench judges all runs, and says how far it is.
+// bench judges all runs, and shows progress.
 func (env *environment) bench(ctx context.Context, runs []*corpus.Run) error {
 	return corpus.Judge(ctx, runs, func(done int64, all int) { env.talk.progress("bench: %d of %d runs", done, all) })
 }
@@ -175,8 +174,7 @@ func (env *environment) benchRecorded(ctx context.Context, dir string, without [
 	})
 }
 
-// benchInPart writes what is known of the runs that were done before err ended the
-// others, and returns err.
+// benchInPart writes the results of the runs that finished before err ended the others, and returns err.
 func (env *environment) benchInPart(write func(io.Writer, corpus.Plan, []*corpus.Run) error, plan corpus.Plan, runs []*corpus.Run, err error) error {
 	done := slices.DeleteFunc(slices.Clone(runs), func(r *corpus.Run) bool { return !r.Done() })
 	if len(done) > 0 {
@@ -186,7 +184,7 @@ func (env *environment) benchInPart(write func(io.Writer, corpus.Plan, []*corpus
 	return err
 }
 
-// viewHelp lists the views, a line each.
+// viewHelp lists the views, one per line.
 func viewHelp() string {
 	var b strings.Builder
 	for _, v := range corpus.Views() {
@@ -195,7 +193,7 @@ func viewHelp() string {
 	return b.String()
 }
 
-// drawn draws the calibration of runs, where a file was named.
+// drawn draws the calibration of runs, if a file was named.
 func (env *environment) drawn(picture string, runs []*corpus.Run) error {
 	if picture == "" {
 		return nil
@@ -204,7 +202,7 @@ func (env *environment) drawn(picture string, runs []*corpus.Run) error {
 	return env.result(picture, true, func(w io.Writer) error { return corpus.Picture(w, ending, runs) })
 }
 
-// chosenParts are those of memdiag's judge with these names, each once, or all.
+// chosenParts returns the parts of memdiag's judge with these names, each once, or all.
 func chosenParts(names []string) ([]string, error) {
 	all := corpus.Parts()
 	var chosen []string
@@ -224,7 +222,7 @@ func chosenParts(names []string) ([]string, error) {
 	return chosen, nil
 }
 
-// chosenViews are those with these names, each once, or all.
+// chosenViews returns the views with these names, each once, or all.
 func chosenViews(names []string) ([]corpus.View, error) {
 	var chosen []corpus.View
 	for _, name := range names {
@@ -245,7 +243,7 @@ func chosenViews(names []string) ([]corpus.View, error) {
 	return chosen, nil
 }
 
-// chosenWorkloads are those with these names, each once, or all.
+// chosenWorkloads returns the workloads with these names, each once, or all.
 func chosenWorkloads(names []string) ([]workload.Workload, error) {
 	if len(names) == 0 {
 		return workload.All(), nil

@@ -11,9 +11,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// runUpTo is the series of the run in whose folder a snapshot lies, up to that snapshot. It is
-// read only where the snapshot has births that nobody saw, which it bounds; nil where it is not
-// needed, or cannot be read.
+// runUpTo is the series of the run in a snapshot's folder, up to that snapshot. It bounds births that were not observed, so it is read
+// only if the snapshot has some. It is nil if it is not needed or cannot be read.
 func (env *environment) runUpTo(s *snapshot.Snapshot, path string) *diff.Series {
 	if len(diff.UnseenBirths(s, nil)) == 0 {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/memdiag/memdiag/diff/budget"
 )
 
-// budgetFlags are the budgets that a user sets, in their order.
+// budgetFlags are the user's budgets, in order.
 type budgetFlags []budget.Budget
 
-// flags adds one flag a meter. Unless rate is nil, --max-growth takes a rate, too: growth of leaks that is let pass.
+// flags adds one flag per meter. Unless rate is nil, --max-growth also takes a rate: growth of leaks that passes.
 func (b *budgetFlags) flags(cmd *cobra.Command, rate *rateFlag) {
 	for _, m := range budget.Meters() {
 		usage := budgetUsage[m]
@@ -22,7 +22,7 @@ func (b *budgetFlags) flags(cmd *cobra.Command, rate *rateFlag) {
 	}
 }
 
-// watchedBudgets adds the flags to a command that records, and with --watch says which budgets are broken.
+// watchedBudgets adds the flags to a command that records. With --watch, broken budgets are reported.
 func watchedBudgets(cmd *cobra.Command, b *budgetFlags) {
 	b.flags(cmd, nil)
 	for _, m := range budget.Meters() {
@@ -38,7 +38,7 @@ var budgetUsage = map[budget.Meter]string{
 	budget.Growth:   "fail if live memory grows by more than `[WHERE=]SIZE` after warm-up, such as 'loader worker=64MiB'; with a rate, such as 4KiB/step, let leaks pass if together they grow by no more",
 }
 
-// budgetFlag is a flag that sets a budget each time it is given.
+// budgetFlag is a flag that adds a budget each time it is given.
 type budgetFlag struct {
 	list  *budgetFlags
 	meter budget.Meter
@@ -47,10 +47,10 @@ type budgetFlag struct {
 
 func (f *budgetFlag) String() string { return "" }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (f *budgetFlag) Type() string { return "size" }
 
-// Set parses SIZE or WHERE=SIZE; of growth, a rate as well.
+// Set parses SIZE or WHERE=SIZE, and for growth also a rate.
 func (f *budgetFlag) Set(text string) error {
 	if f.meter == budget.Growth && f.rate != nil && strings.Contains(text, "/") && !strings.Contains(text, "=") {
 		return f.rate.Set(text)

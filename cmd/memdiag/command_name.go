@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// commandName is what people call a command: the script or the module that is run, if one is,
-// else the program. It is a name that a folder may have.
+// commandName is the usual name of a command: the script or the module that it runs, else the program. It is valid as a folder name.
 func commandName(args []string) string {
 	if name := moduleName(args); name != "" {
 		return name
@@ -23,18 +22,18 @@ func commandName(args []string) string {
 }
 
 var (
-	// runsModules are programs that take python's -m.
+	// runsModules matches programs that accept python's -m.
 	runsModules = regexp.MustCompile(`^(python[0-9.]*|torchrun|accelerate|deepspeed)(\.exe)?$`)
-	// moduleFlag is -m, alone or after flags without values, or with the module at its end.
+	// moduleFlag matches -m, alone or after flags without values, or with the module at its end.
 	moduleFlag = regexp.MustCompile(`^(?:-[bBdEhiIOPqsSuvVx]*m|--module=?)(.*)$`)
 	codeFlag   = regexp.MustCompile(`^-[bBdEhiIOPqsSuvVx]*c(.*)$`)
 	dotted     = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
-	// launchers are modules that run another one, or a script.
+	// launchers are modules that run another module or a script.
 	launchers = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
 )
 
-// moduleName is the module that a command runs: of python -m, and of python -c the first that
-// the code imports from here, or else the first that is not Python's own. It is "" where a script comes before, or no module.
+// moduleName is the module that a command runs. For python -m it is the named module; for python -c, the first that the code imports
+// from this folder, else the first outside the standard library. It is "" if a script comes first, or there is no module.
 func moduleName(args []string) string {
 	program := slices.IndexFunc(args, func(a string) bool { return runsModules.MatchString(filepath.Base(a)) })
 	if program < 0 {
@@ -62,7 +61,7 @@ func moduleName(args []string) string {
 	return ""
 }
 
-// importedName is the first module that code imports from this folder, or else the first that is not Python's own.
+// importedName is the first module that code imports from this folder, else the first outside the standard library.
 func importedName(code string) string {
 	var modules []string
 	for _, statement := range strings.FieldsFunc(code, func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -73,7 +72,7 @@ func importedName(code string) string {
 			modules = append(modules, words[1])
 		case words[0] == "import":
 			for module := range strings.SplitSeq(strings.Join(words[1:], " "), ",") {
-				name, _, _ := strings.Cut(strings.TrimSpace(module), " ") // "as" another name
+				name, _, _ := strings.Cut(strings.TrimSpace(module), " ") // without "as NAME"
 				modules = append(modules, name)
 			}
 		}

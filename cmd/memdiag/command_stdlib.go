@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// standardModules are the modules that any Python from 3.10 on comes with, as sys.stdlib_module_names lists them: code that
-// imports one is no program of that name.
+// standardModules are the modules of any Python from 3.10 on, from sys.stdlib_module_names. Code that imports one is not a program of
+// that name.
 var standardModules = strings.Fields(`
 	abc aifc annotationlib argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile calendar cgi cgitb
 	chunk cmath cmd code codecs codeop collections colorsys compileall compression concurrent configparser contextlib contextvars copy copyreg crypt csv

@@ -11,10 +11,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
-// completeWords lets the shell complete a flag of cmd that takes one of a few
-// words.
+// completeWords lets the shell complete a flag of cmd with one of words.
 func completeWords(cmd *cobra.Command, flag string, words []string) {
-	// It fails where there is no such flag, or twice: a defect that its test finds.
+	// It fails if the flag is missing or completed twice: a defect that its test finds.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -26,8 +25,7 @@ func completeSnapshot(_ *cobra.Command, args []string, typed string) ([]string, 
 	return snapshotsFor(typed), cobra.ShellCompDirectiveDefault
 }
 
-// completeRun completes the arguments of a command that takes a run, or
-// snapshots. Where it finds nothing, the shell completes files.
+// completeRun completes the arguments of a command that takes a run or snapshots. If it finds nothing, the shell completes files.
 func completeRun(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	list := snapshotsFor(typed)
 	if len(args) == 0 {
@@ -40,8 +38,8 @@ func completeRun(_ *cobra.Command, args []string, typed string) ([]string, cobra
 	return list, cobra.ShellCompDirectiveDefault
 }
 
-// snapshotsFor lists the names of snapshots that begin with what was typed: of
-// those in the folder that it names, else of those here or in the newest run.
+// snapshotsFor lists the names of snapshots that begin with what was typed: in the folder that it names, else in this folder or the
+// newest run.
 func snapshotsFor(typed string) []string {
 	folder, _ := path.Split(typed)
 	list := files.Names(path.Join(".", folder))

@@ -65,7 +65,7 @@ and writes one page, report.html.`,
 	return cmd
 }
 
-// unused is the name, or the name with the first number that makes it new.
+// unused is the name if it is free, else the name with the first number that makes it free.
 func unused(name string) string {
 	path := name
 	for i := 2; ; i++ {

@@ -59,16 +59,15 @@ type deviceJSON struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Driver  string `json:"driver"`
-	// Of what segments come from; null where nobody tells.
+	// The memory of the device; null if unknown.
 	Memory *snapshot.Bytes `json:"memory"`
-	Budget *snapshot.Bytes `json:"budget"` // what the driver would let this process have now
-	// Unusable is why it cannot be trained on; "" where it can.
+	Budget *snapshot.Bytes `json:"budget"` // what the driver allows this process now
+	// Unusable is why it cannot be used for training; "" if it can.
 	Unusable string `json:"unusable,omitempty"`
-	Hint     string `json:"hint,omitempty"` // the way out of that, where one is known
+	Hint     string `json:"hint,omitempty"` // the way out of that, if known
 }
 
-// devices lists the backends' devices. Where there is no GPU at all, the one row of
-// that backend says why.
+// devices lists the backends' devices. If there is no GPU, a single row for that backend says why.
 func devices() []deviceJSON {
 	rows := []deviceJSON{{Backend: "cpu", Name: mem.Host().Name()}}
 	infos, err := gpu.List()

@@ -114,7 +114,7 @@ and in the other, and gives no verdict.`,
 	return cmd
 }
 
-// diffAt compares two snapshots at a moment within their records.
+// diffAt compares two snapshots at a moment in their records.
 func (env *environment) diffAt(cmd *cobra.Command, args []string, at snapshot.At, format, output string, text report.TextOptions) error {
 	if len(args) != 2 {
 		return usagef(cmd, "--at compares two snapshots")
@@ -152,14 +152,14 @@ func (env *environment) diffAt(cmd *cobra.Command, args []string, at snapshot.At
 	})
 }
 
-// analyze is analyzeWith by a rule, with the defaults.
+// analyze is analyzeWith with a rule and otherwise the defaults.
 func analyze(run *snapshot.Run, rule diff.Rule) (*diff.Result, error) {
 	options := diff.DefaultOptions()
 	options.Rule = rule
 	return analyzeWith(run, options)
 }
 
-// analyzeWith judges a run, with the way out for one that is too short.
+// analyzeWith judges a run. If it is too short, the error has a hint.
 func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) {
 	if len(run.Snapshots) < 2 {
 		hint := "memdiag show looks at one snapshot"
@@ -175,7 +175,7 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 	return result, err
 }
 
-// analyze is analyzeWith, ended by an interrupt and with news of how long it takes.
+// analyze is analyzeWith with progress; an interrupt ends it.
 func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.Result, error) {
 	defer env.talk.clear()
 	tell := func(taken time.Duration) {
@@ -195,9 +195,8 @@ func (env *environment) analyze(run *snapshot.Run, options diff.Options) (*diff.
 	return result, nil
 }
 
-// judge judges all ranks of a run, and returns the result of the one that leaks
-// most, with all of them; or that of the rank, and nil, where one was asked for or
-// there is only one.
+// judge judges all ranks of a run. It returns the result of the rank that leaks most, and all ranks. If one rank was requested, or
+// there is only one, it returns that rank's result and nil.
 func (env *environment) judge(cmd *cobra.Command, run *snapshot.Run, options diff.Options) (*diff.Result, []report.RankResult, error) {
 	result, err := env.analyze(run, options)
 	if err != nil || cmd.Flags().Changed("rank") {
@@ -207,8 +206,7 @@ func (env *environment) judge(cmd *cobra.Command, run *snapshot.Run, options dif
 	return joined(ranks, result), ranks, nil
 }
 
-// joined is the result of all ranks together, or of the only one. A rank that could
-// not be judged is named.
+// joined is the result of all ranks together, or of the only one. It names ranks that could not be judged.
 func joined(ranks []report.RankResult, only *diff.Result) *diff.Result {
 	if len(ranks) < 2 {
 		return only
@@ -224,8 +222,7 @@ func joined(ranks []report.RankResult, only *diff.Result) *diff.Result {
 	}
 	result := diff.JoinRanks(results)
 	result.Across.Notes = append(result.Across.Notes, notes...)
-	// The reader of one rank's files notes that it left the others out; here they
-	// were read after all.
+	// The reader of one rank's files notes that it left out the others, but here they were read, too.
 	result.Notes = slices.DeleteFunc(result.Notes, func(n string) bool { return strings.Contains(n, "; only those that name rank ") })
 	return result
 }

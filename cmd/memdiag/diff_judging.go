@@ -15,13 +15,13 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// judging is what a command's flags say of how a run is judged.
+// judging is a command's flags on how to judge a run.
 type judging struct {
 	diff.Options
 	against string
 }
 
-// complete opens the run to hold the other against, if there is one.
+// complete opens the run to compare with, if there is one.
 func (j *judging) complete(env *environment) (diff.Options, error) {
 	if j.against == "" {
 		return j.Options, nil
@@ -35,7 +35,7 @@ func (j *judging) complete(env *environment) (diff.Options, error) {
 	return o, nil
 }
 
-// warnIfGoodLeaks warns of a known-good run that leaks itself: what it leaks passes for wanted.
+// warnIfGoodLeaks warns if the known-good run leaks itself: its leaks then count as wanted.
 func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	good := o.Against
 	if good == nil {
@@ -47,7 +47,7 @@ func (env *environment) warnIfGoodLeaks(o diff.Options) {
 	}
 }
 
-// forRank are the options for a rank: a known-good run that has files of it is read for it.
+// forRank are the options for a rank. If the known-good run has files of that rank, these are read.
 func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) {
 	good := o.Against
 	if good == nil || !slices.Contains(good.Ranks, rank) {
@@ -60,7 +60,7 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 	return o, err
 }
 
-// judgingFlags lets a command say how a run is judged.
+// judgingFlags adds the flags on how to judge a run.
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
@@ -78,12 +78,12 @@ func judgingFlags(cmd *cobra.Command) *judging {
 	return o
 }
 
-// horizonFlag is a flag that takes a step, or a time.
+// horizonFlag is a flag that takes a step or a time.
 type horizonFlag struct{ *diff.Options }
 
 func (f *horizonFlag) String() string { return "1000000 or 720h" }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (f *horizonFlag) Type() string { return "step" }
 
 // Set parses a number of steps, or a duration.
@@ -105,7 +105,7 @@ type boundsFlag []snapshot.Bound
 
 func (f *boundsFlag) String() string { return "" }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (f *boundsFlag) Type() string { return "bound" }
 
 // Set parses one bound: WHERE=N blocks, or WHERE=SIZE.

@@ -136,7 +136,7 @@ longer run can tell.`,
 	return cmd
 }
 
-// codeOf is the exit code of what was found.
+// codeOf is the exit code for the findings.
 func codeOf(found *doctor.Findings) error {
 	verdict := found.Verdict()
 	if found.Mended {
@@ -163,7 +163,7 @@ func againCommand(r *diff.Result) ([]string, error) {
 	return words, nil
 }
 
-// plain is the run of the program as it is: recorded, or read.
+// plain is the unchanged run: recorded now, or read.
 func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.Run, error) {
 	if command {
 		l.args = args
@@ -177,7 +177,7 @@ func (l *lab) plain(ctx context.Context, args []string, command bool) (*doctor.R
 	return run, nil
 }
 
-// says is what a run is for, for a person who waits.
+// says is the purpose of a run, for a person who waits.
 func says(name string, of doctor.Change) string {
 	change := of.Intervention
 	switch {
@@ -197,7 +197,7 @@ func says(name string, of doctor.Change) string {
 	return fmt.Sprintf("with %s of %s", change.Kind, change.Path)
 }
 
-// patch makes a patch, and tries it.
+// patch makes a patch and tests it.
 func (l *lab) patch(ctx context.Context, found *doctor.Findings, run doctor.Lab) error {
 	python, err := l.python()
 	if err != nil {

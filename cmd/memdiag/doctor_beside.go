@@ -17,14 +17,14 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// mostBeside is how many processes are looked at, and aLot what one takes at least to be named.
+// mostBeside is how many processes are checked at most, and aLot the least memory of one that is named.
 const mostBeside, aLot = 10_000, 256 << 20
 
-// beside are others that take much memory here, a clause each: on GPUs, and in memdiag's control group.
+// beside lists other processes that use much memory here, on GPUs and in memdiag's control group, a clause each.
 func beside() []string { return append(besideOnGPUs(), besideInGroup()...) }
 
-// besideOnGPUs are the processes that NVIDIA's driver lists, before memdiag runs the program; none where its tool is not there. In a
-// container it may list none, or PIDs of the host.
+// besideOnGPUs lists the processes that NVIDIA's driver knows, before memdiag runs the program; none without NVIDIA's tool. In a
+// container the driver may list none, or PIDs of the host.
 func besideOnGPUs() []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -34,7 +34,7 @@ func besideOnGPUs() []string {
 	}
 	var all []taker
 	for line := range strings.Lines(string(text)) {
-		fields := strings.Split(line, ", ") // a process's name may have commas
+		fields := strings.Split(line, ", ") // a process name may contain commas
 		if len(fields) < 4 {
 			continue
 		}
@@ -47,14 +47,14 @@ func besideOnGPUs() []string {
 	return clauses(all)
 }
 
-// taker is a process that takes much.
+// taker is a process that uses much memory.
 type taker struct {
 	name  string
 	size  snapshot.Bytes
 	where string
 }
 
-// clauses name the largest.
+// clauses names the largest.
 func clauses(all []taker) (out []string) {
 	slices.SortFunc(all, func(a, b taker) int { return cmp.Compare(b.size, a.size) })
 	for _, p := range all[:min(3, len(all))] {
@@ -72,7 +72,7 @@ func besideInGroup() []string {
 		return nil
 	}
 	var all []taker
-	entries, _ := os.ReadDir("/proc") // what was read before an error counts
+	entries, _ := os.ReadDir("/proc") // what was read before an error is used
 	for _, e := range entries[:min(len(entries), mostBeside)] {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {

@@ -24,7 +24,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/secret"
 )
 
-// lab runs a command again and again, each time into a folder of its own below one.
+// lab runs a command repeatedly, each time in its own folder below one.
 type lab struct {
 	env       *environment
 	args      []string
@@ -34,17 +34,17 @@ type lab struct {
 	options   diff.Options
 	noCommand bool
 	runs      int
-	// mayFail: a run that ends with another code than 0 is judged as well.
+	// mayFail: a run that ends with an exit code other than 0 is judged, too.
 	mayFail bool
-	// experiment: the first run, with which the others are compared, is one of these, so that all are recorded alike.
+	// experiment: the first run is compared with the others, and recorded the same way.
 	experiment  bool
-	steps       int64    // in the place of {steps}
-	environment []string // NAME=VALUE, of the command, beside memdiag's own
-	ranked      bool     // there are several ranks, and rank is the one that is examined
+	steps       int64    // the value of {steps}
+	environment []string // NAME=VALUE for the command, added to memdiag's own environment
+	ranked      bool     // whether there are several ranks; rank is then the one that is examined
 	rank        int
 }
 
-// flags are those of each command that runs another one in a lab.
+// flags adds the flags of each command that runs another one in a lab.
 func (l *lab) flags(cmd *cobra.Command, format *choice) {
 	flags := cmd.Flags()
 	flags.Var(format, "format", "format on standard output: text or json")
@@ -56,7 +56,7 @@ func (l *lab) flags(cmd *cobra.Command, format *choice) {
 	noCommandFlag(cmd, &l.noCommand)
 }
 
-// tail is the end of what is written to it.
+// tail keeps the end of what is written to it.
 type tail struct{ text []byte }
 
 const tailSize = 4 << 10
@@ -75,8 +75,8 @@ func (t *tail) last() string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// run records the command, with a change or as it is, and judges the run. The first shows on standard error what the command
-// says; of the others only a hash of its output and its last line are of use.
+// run records the command, changed or not, and judges the run. The first run's output is shown on standard error; of the others only
+// the hash and the last line are kept.
 func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.Run, error) {
 	env, change := l.env, of.Intervention
 	if err := l.begin(); err != nil {
@@ -139,7 +139,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	}
 	if (change == nil || change.Kind == record.Count) && len(of.Files) == 0 && !l.mayFail && outcome.ExitCode != exitFine && outcome.Died == "" {
 		failed := fmt.Errorf("%s ended with code %d: a run that failed is not examined", commandName(l.args), outcome.ExitCode)
-		if l.runs > 1 && run.Said != "" { // the first has shown it
+		if l.runs > 1 && run.Said != "" { // the first run has shown it
 			failed = fmt.Errorf("%w; its last words: %s", failed, run.Said)
 		}
 		return nil, &exitError{exitOwn, withHint(failed, "memdiag diff %s judges what was recorded so far", dir)}
@@ -149,7 +149,7 @@ func (l *lab) run(ctx context.Context, name string, of doctor.Change) (*doctor.R
 	return run, err
 }
 
-// judge adds what diff says of a run, if there is enough of it: of the rank that leaks in the first run, in that and all others.
+// judge adds the result of diff, if the run has enough snapshots. In all runs it is for the rank that leaks in the first.
 func (l *lab) judge(run *doctor.Run) error {
 	read, err := l.env.openToVerify(run.Dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *lab) judge(run *doctor.Run) error {
 	case len(ranks) > 0:
 	case !l.ranked:
 		return nil
-	default: // only one rank wrote snapshots, which need not be the one that is examined
+	default: // only one rank wrote snapshots, and it may not be the examined one
 		ranks = []report.RankResult{{Rank: run.Result.Last.Rank, Result: run.Result}}
 	}
 	if !l.ranked {
@@ -191,7 +191,7 @@ func (l *lab) judge(run *doctor.Run) error {
 	return nil
 }
 
-// leaks reports whether a rank leaks, in its own process or in one beside it.
+// leaks reports whether a rank leaks, in its own process or in another.
 func leaks(r report.RankResult) bool {
 	if r.Result == nil {
 		return false
@@ -200,7 +200,7 @@ func leaks(r report.RankResult) bool {
 	return r.Result.Leaks() > 0 || e != nil && !e.Uneven || len(r.Result.Children) > 0
 }
 
-// stepsWord stands in a command for the number of steps, which doctor chooses.
+// stepsWord is the placeholder in a command for the number of steps, which doctor chooses.
 const stepsWord = "{steps}"
 
 func inSteps(args []string, steps int64) []string {
@@ -211,7 +211,7 @@ func inSteps(args []string, steps int64) []string {
 	return out
 }
 
-// begin checks the command, and makes the folder, before the first run.
+// begin checks the command and makes the folder before the first run.
 func (l *lab) begin() error {
 	if l.runs > 0 {
 		return nil
@@ -235,7 +235,7 @@ func (l *lab) begin() error {
 	return nil
 }
 
-// counting counts what is written.
+// counting counts the bytes that are written, and hashes them.
 type counting struct {
 	w io.Writer
 	n int64
@@ -247,8 +247,8 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// python is the interpreter that reads the program's source: the one that runs it, where the user has named it here, or else
-// the first on the PATH. A recorded run's words start nothing.
+// python is the interpreter that reads the program's source: the one that runs it, if the user named it here, else the first on PATH.
+// Names from a recorded run's command are never executed.
 func (l *lab) python() (source.Python, error) {
 	if len(l.args) > 0 && strings.HasPrefix(filepath.Base(l.args[0]), "python") {
 		if path, err := exec.LookPath(l.args[0]); err == nil {

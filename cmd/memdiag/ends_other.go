@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// moreEnds are of Unix.
+// moreEnds is empty: these signals exist on Unix only.
 var moreEnds []os.Signal

@@ -25,8 +25,8 @@ const (
 	exitOwn          = 5
 )
 
-// exitError ends the command with a code. With a nil err nothing is printed:
-// the command's own output has said it, or a child's has.
+// exitError ends the command with an exit code. If err is nil, nothing is printed: the output of the command, or of a child, has said
+// it.
 type exitError struct {
 	code int
 	err  error
@@ -41,14 +41,13 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// notReplacedError is a command that failed before anything was recorded of it, so that the run
-// that it was to replace is in the folder again.
+// notReplacedError says that a command failed before anything was recorded, so the run that it was to replace was put back.
 type notReplacedError struct{ failed *exitError }
 
 func (e *notReplacedError) Error() string { return e.failed.Error() }
 func (e *notReplacedError) Unwrap() error { return e.failed }
 
-// hinted adds the way out to an error.
+// hinted adds a hint to an error.
 type hinted struct {
 	err  error
 	hint string
@@ -64,13 +63,12 @@ func (e *hinted) Unwrap() error { return e.err }
 // Hint is printed on a line of its own.
 func (e *hinted) Hint() string { return e.hint }
 
-// usagef is for arguments that make no sense together, found by a command.
+// usagef is an error for arguments that do not fit together.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageOf(cmd, fmt.Errorf(format, args...))
 }
 
-// usageOf makes err a usage error, with the command's usage as the way out
-// unless err brings one.
+// usageOf makes err a usage error. Its hint is the command's usage, unless err has a hint.
 func usageOf(cmd *cobra.Command, err error) error {
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		reason := "want a number"
@@ -85,11 +83,10 @@ func usageOf(cmd *cobra.Command, err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// badInput is for input that was read and cannot be used. Errors of readers and
-// missing files need no such mark.
+// badInput is for input that was read but cannot be used. Errors of readers and missing files need no such mark.
 func badInput(err error) error { return &exitError{exitBadInput, err} }
 
-// exitCode maps what a command returned.
+// exitCode maps a command's error to an exit code.
 func exitCode(err error) int {
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.code
@@ -121,7 +118,7 @@ func exitCode(err error) int {
 	return exitOwn
 }
 
-// hintOf returns the outermost way out that err carries, or "".
+// hintOf returns the outermost hint of err, or "".
 func hintOf(err error) string {
 	type hinter interface {
 		error

@@ -60,7 +60,7 @@ fix with an example, a built-in workload that shows it, and public reports. With
 	return cmd
 }
 
-// explainFormat is what output's ending names, else what the flag says.
+// explainFormat is the format by output's ending, else by the flag.
 func explainFormat(cmd *cobra.Command, output, flag string) (string, error) {
 	switch strings.ToLower(filepath.Ext(output)) {
 	case "":
@@ -75,7 +75,7 @@ func explainFormat(cmd *cobra.Command, output, flag string) (string, error) {
 	return "", usagef(cmd, "%s: the result is a .txt, a .json or a .md", output)
 }
 
-// unknownCause names the causes that have a word in common with what was asked for.
+// unknownCause is an error that names the causes that share a word with id.
 func unknownCause(id string) error {
 	var near []string
 	for _, c := range cause.All() {

@@ -78,7 +78,7 @@ out-of-memory error, that is the default.`,
 				return err
 			}
 			var here report.Folder
-			if output == "-" || strings.HasSuffix(output, ".svg") { // the others are for programs
+			if output == "-" || strings.HasSuffix(output, ".svg") { // the other formats are for programs
 				here = workingFolder()
 			}
 			profile, err := env.profileOf(cmd, run, rate, here)
@@ -130,8 +130,7 @@ func flameFormat(cmd *cobra.Command, output string, options report.FlameOptions)
 	return nil, usagef(cmd, "%s: a flamegraph is a .svg, a .pb.gz or a .folded", output)
 }
 
-// profileOf is one snapshot's live memory, or the growth, or its rate, over
-// several; its title names the run's folder or the files.
+// profileOf is the live memory of one snapshot, or the growth or its rate over several. Its title names the run's folder or the files.
 func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bool, here report.Folder) (*report.Profile, error) {
 	var profile *report.Profile
 	if len(run.Snapshots) == 1 && !rate {
@@ -157,8 +156,7 @@ func (env *environment) profileOf(cmd *cobra.Command, run *snapshot.Run, rate bo
 	return profile, nil
 }
 
-// nameOf is the name of a run's folder, or of the first and last file of loose
-// snapshots with their folders' names.
+// nameOf is the name of a run's folder, or of the first and last file of loose snapshots, with their folders' names.
 func nameOf(run *snapshot.Run) string {
 	if run.Path != "" {
 		full, err := filepath.Abs(run.Path)

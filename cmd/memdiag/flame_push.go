@@ -18,7 +18,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// profilePush is where flame sends a profile, and by which labels it is found there.
+// profilePush is the server that flame sends a profile to, with the profile's labels.
 type profilePush struct {
 	to     urlFlag
 	labels labelsFlag
@@ -33,7 +33,7 @@ func (p *profilePush) flags(cmd *cobra.Command) {
 	}
 }
 
-// send sends what a profile gained: stores add profiles up, and take none below zero.
+// send sends the growth in a profile: the servers sum profiles, and accept no negative values.
 func (p *profilePush) send(cmd *cobra.Command, env *environment, run *snapshot.Run, profile *report.Profile) error {
 	grown := *profile
 	grown.Samples = slices.DeleteFunc(slices.Clone(profile.Samples), func(s report.Sample) bool { return s.Value().Bytes <= 0 })
@@ -60,7 +60,7 @@ func (p *profilePush) send(cmd *cobra.Command, env *environment, run *snapshot.R
 	}
 	store := &profilestore.Store{URL: p.to.URL, Authorization: env.getenv(pushVariable)}
 	from, until := run.Snapshots[0].Mark.Time, last.Mark.Time
-	if until.IsZero() { // many formats tell no time
+	if until.IsZero() { // many formats have no times
 		until = time.Now()
 		from = until
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// fleetFolder is the flag --fleet of all that ask a fleet, and --from of those that can ask a server.
+// fleetFolder is the flag --fleet of all commands that query a fleet, and --from of those that can query a server.
 type fleetFolder struct {
 	env  *environment
 	dir  string
 	from string
-	ctx  context.Context // of the command that runs
+	ctx  context.Context // of the running command
 }
 
 func newFleetCommand(env *environment) *cobra.Command {
@@ -58,12 +58,12 @@ Queries: ` + docsAddress + `queries.md`,
 	return cmd
 }
 
-// folder is where the fleet is, unless it is on a server.
+// folder is the fleet's folder, unless the fleet is on a server.
 func (f *fleetFolder) folder() string {
 	return cmp.Or(f.dir, f.env.getenv("MEMDIAG_FLEET"), "fleet")
 }
 
-// checkFleet refuses a name that can be no fleet's, before work is done.
+// checkFleet returns an error for a name that cannot be a fleet's, before work is done.
 func (env *environment) checkFleet(dir string) error {
 	f := &fleetFolder{env: env, dir: dir}
 	a, err := f.server("")
@@ -98,7 +98,7 @@ func (f *fleetFolder) open() (*fleet.Store, error) {
 	return s, fleetError(err)
 }
 
-// fleetError is bad input if a fleet's files are to blame.
+// fleetError is bad input if a fleet's files are at fault.
 func fleetError(err error) error {
 	if err == nil {
 		return nil
@@ -124,7 +124,7 @@ func fleetError(err error) error {
 	return err
 }
 
-// answer writes what a question was answered with, as text or as JSON with a version.
+// answer writes the answer to a query, as text or as JSON with a version.
 func (f *fleetFolder) answer(format choice, value map[string]any, text func(io.Writer) error) error {
 	if format.value != "json" {
 		return f.env.result("", false, text)
@@ -265,7 +265,7 @@ replicas are known if the run was added with --mesh.`,
 	return cmd
 }
 
-// run is the newest that a word names.
+// run is the newest run that a word names.
 func (f *fleetFolder) run(s *fleet.Store, word string) (fleet.Run, error) {
 	found := s.Find(word)
 	if len(found) == 0 {
@@ -360,7 +360,7 @@ of the second commit would have leaked in addition at the rate of the first.`,
 	return cmd
 }
 
-// commit is the one that a word is the beginning of.
+// commit is the commit whose hash begins with a word.
 func (f *fleetFolder) commit(s *fleet.Store, word string) (string, error) {
 	found := ""
 	for _, r := range s.Runs() {

@@ -19,7 +19,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
-// fleetAdding is what is said of runs that are added.
+// fleetAdding is the options for runs that are added.
 type fleetAdding struct {
 	commit          string
 	mesh            meshFlag
@@ -77,7 +77,7 @@ type meshFlag fleet.Mesh
 
 func (m *meshFlag) String() string { return fleet.Mesh(*m).String() }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (m *meshFlag) Type() string { return "axes" }
 
 // Set parses the axes.
@@ -87,10 +87,10 @@ func (m *meshFlag) Set(text string) error {
 	return err
 }
 
-// errIncomplete is for runs that are in the fleet but for what was said to be left out.
+// errIncomplete says that a run was added, except for parts that were reported as left out.
 var errIncomplete = errors.New("not all of it could be read")
 
-// add adds one run. A rank or a snapshot that cannot be read is left out and said.
+// add adds one run. A rank or a snapshot that cannot be read is left out and reported.
 func (f *fleetFolder) add(name string, a *fleetAdding) error {
 	env := f.env
 	if err := f.begin(); err != nil {
@@ -131,7 +131,7 @@ func (f *fleetFolder) add(name string, a *fleetAdding) error {
 		}
 		return err
 	}
-	ranks, at := run.Ranks, len(left.ranks) // the place of the one that is open
+	ranks, at := run.Ranks, len(left.ranks) // at is the index of the open rank
 	if err := take(run); err != nil {
 		if len(ranks) < 2 {
 			return err
@@ -190,7 +190,7 @@ func (l *leftOut) say(rank int, err error) {
 	l.first = cmp.Or(l.first, err)
 }
 
-// openReadable opens the lowest rank of a run that can be read, and says which cannot.
+// openReadable opens the lowest rank of a run that can be read, and returns which cannot.
 func (env *environment) openReadable(name string) (*snapshot.Run, *leftOut, error) {
 	left := &leftOut{talk: env.talk}
 	env.rank = snapshot.NoRank
@@ -212,20 +212,20 @@ func (env *environment) openReadable(name string) (*snapshot.Run, *leftOut, erro
 	return nil, nil, cmp.Or(left.first, err)
 }
 
-// addRecorded adds a run that was recorded. If it cannot, that is said, and the command's exit code stays.
+// addRecorded adds a recorded run. If that fails, it says so, and the command's exit code stays.
 func (env *environment) addRecorded(ctx context.Context, place, dir string) {
 	f := &fleetFolder{env: env, dir: place, ctx: ctx}
 	err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}})
 	if err != nil && !errors.Is(err, errIncomplete) {
 		env.talk.say("%s was not added to the fleet: %v", dir, err)
-		if !errors.As(err, new(*fleetFault)) { // of a run without snapshots, say, which has none later
+		if !errors.As(err, new(*fleetFault)) { // for example a run without snapshots, which will not have any later
 			return
 		}
 		env.talk.next("fleet add --fleet "+f.shellPlace(), dir)
 	}
 }
 
-// fleetFault is an error of the fleet's own, not of a run: no other run can be added either.
+// fleetFault is an error of the fleet itself, not of a run: no other run can be added either.
 type fleetFault struct{ error }
 
 func (f *fleetFault) Unwrap() error { return f.error }
@@ -235,7 +235,7 @@ type age time.Duration
 
 func (a *age) String() string { return "" }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (a *age) Type() string { return "age" }
 
 // Set parses the flag.

@@ -56,10 +56,10 @@ its old runs again.`,
 	return cmd
 }
 
-// pruning is what of a fleet is older than an age.
+// pruning is the part of a fleet that is older than an age.
 type pruning struct {
 	periods    []period
-	runs       int // of the whole fleet
+	runs       int // runs of the whole fleet
 	bytes      int64
 	deleteThem func() error
 }
@@ -105,7 +105,7 @@ func (f *fleetFolder) olderMonths(a *clickhouse.Address, keep time.Duration) (*p
 	return p, nil
 }
 
-// prune lists what is older, and deletes it if that was asked for.
+// prune lists older runs, and deletes them if yes.
 func (f *fleetFolder) prune(p *pruning, yes bool) error {
 	runs, size := 0, int64(0)
 	for _, old := range p.periods {

@@ -12,20 +12,20 @@ import (
 	"github.com/memdiag/memdiag/fleet/clickhouse"
 )
 
-// fromFlag lets a command ask a server in place of a folder. Addresses are no flags of a type of their own, since an error of
-// one would be shown with the password.
+// fromFlag lets a command query a server instead of a folder. Addresses have no flag type of their own, since its errors would show the
+// password.
 func (f *fleetFolder) fromFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.from, "from", "", "ask the fleet on a ClickHouse server, such as `URL` clickhouse://host/memdiag, in place of a folder")
 	completeAddress(cmd, "from")
 }
 
-// completeAddress offers how an address begins.
+// completeAddress completes the beginning of an address.
 func completeAddress(cmd *cobra.Command, flag string) {
-	// It fails where there is no such flag, or twice: a defect that its test finds.
+	// It fails if the flag is missing or completed twice: a defect that its test finds.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions([]string{clickhouse.Scheme}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// server is the address that a flag has, or else --fleet or its variable. It is nil if these name a folder.
+// server is the address in a flag, else in --fleet or its variable. It is nil if these name a folder.
 func (f *fleetFolder) server(flag string) (*clickhouse.Address, error) {
 	if flag == "" {
 		if flag = f.folder(); !strings.HasPrefix(flag, clickhouse.Scheme) {
@@ -35,7 +35,7 @@ func (f *fleetFolder) server(flag string) (*clickhouse.Address, error) {
 	return clickhouse.Parse(flag, f.env.getenv)
 }
 
-// place is where the fleet is, without a password.
+// place is the fleet's folder or address, without a password.
 func (f *fleetFolder) place() string {
 	a, err := f.server(f.from)
 	switch {
@@ -47,7 +47,7 @@ func (f *fleetFolder) place() string {
 	return f.folder()
 }
 
-// shellPlace is the same for a shell.
+// shellPlace is place, quoted for a shell.
 func (f *fleetFolder) shellPlace() string {
 	if a, err := f.server(f.from); a != nil || err != nil {
 		return shellQuote(f.place())
@@ -55,7 +55,7 @@ func (f *fleetFolder) shellPlace() string {
 	return shellPath(f.folder())
 }
 
-// begin makes a folder a fleet, or sees that a server has one.
+// begin makes a folder a fleet, or checks that a server has one.
 func (f *fleetFolder) begin() error {
 	a, err := f.server("")
 	switch {
@@ -68,7 +68,7 @@ func (f *fleetFolder) begin() error {
 	return f.cannotAdd(err)
 }
 
-// store adds a run's tables, and returns what the fleet had of the run.
+// store adds a run's tables, and returns what the fleet had about the run before.
 func (f *fleetFolder) store(t fleet.Tables) (before fleet.Earlier, err error) {
 	a, err := f.server("")
 	switch {
@@ -81,7 +81,7 @@ func (f *fleetFolder) store(t fleet.Tables) (before fleet.Earlier, err error) {
 	return before, f.cannotAdd(err)
 }
 
-// cannotAdd is an error of the fleet's own. It is memdiag's unless it has a code already.
+// cannotAdd is an error of the fleet itself. It gets the exit code for memdiag's own errors, unless it has a code already.
 func (f *fleetFolder) cannotAdd(err error) error {
 	if err == nil {
 		return nil
@@ -92,7 +92,7 @@ func (f *fleetFolder) cannotAdd(err error) error {
 	return &fleetFault{err}
 }
 
-// ofWriting reports whether an error is of a call that writes: then a missing folder or permission is no bad input.
+// ofWriting reports whether an error is from a write. A missing folder or permission is then not bad input.
 func ofWriting(err error) bool {
 	at, path := errors.AsType[*os.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)

@@ -49,7 +49,7 @@ fails, the run is not judged, and the exit code is 5.`,
 			if err != nil {
 				return err
 			}
-			// What cannot be read or written is said before a run of hours is recorded.
+			// Files that cannot be read or written are reported before a run of hours is recorded.
 			known, err := g.readBaseline()
 			if err == nil {
 				known.Library, err = env.library()
@@ -74,7 +74,7 @@ fails, the run is not judged, and the exit code is 5.`,
 			if err != nil || code == exitFine {
 				return err
 			}
-			if !g.job.made || g.job.workload != "" { // else the recording has said so
+			if !g.job.made || g.job.workload != "" { // otherwise the recording has said so
 				env.nextOf(args)
 			}
 			return &exitError{code: code}
@@ -100,7 +100,7 @@ fails, the run is not judged, and the exit code is 5.`,
 	return cmd
 }
 
-// nextOf names the command that explains what a gate judged: a run, or one snapshot, which nothing can be compared with.
+// nextOf names the next command for what a gate judged: a run, or one snapshot, which cannot be compared.
 func (env *environment) nextOf(args []string) {
 	if len(args) == 1 {
 		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
@@ -116,7 +116,7 @@ type gateCall struct {
 	gate.Options
 	env          *environment
 	judging      *judging
-	inconclusive choice // "" where neither was asked for
+	inconclusive choice // "" if not given
 	baseline     string
 	files        gateFiles
 	update       bool
@@ -124,7 +124,7 @@ type gateCall struct {
 	job          gateJob
 }
 
-// judge says one sentence for each rank, and returns the exit code that the run earns.
+// judge prints one sentence for each rank, and returns the exit code.
 func (g *gateCall) judge(cmd *cobra.Command, known *baseline.File, args []string) (code int, err error) {
 	ranks, err := g.judgeAll(cmd, args)
 	if err != nil {
@@ -134,7 +134,7 @@ func (g *gateCall) judge(cmd *cobra.Command, known *baseline.File, args []string
 	outcome, unsaved := g.hold(known, ranks)
 	decision := g.Decide(ranks, outcome)
 	if err := g.say(decision, outcome, ranks); err != nil && g.env.stdout.err == nil {
-		return exitOwn, err // else nobody reads on, which changes neither the files nor the code
+		return exitOwn, err // if nobody reads stdout, files and code stay the same
 	}
 	err = g.files.write(g.env, described(decision, ranks, outcome))
 	if err != nil && unsaved != nil {
@@ -171,13 +171,13 @@ func (g *gateCall) say(d *gate.Decision, outcome *baseline.Outcome, ranks []gate
 	}
 	print(d.More)
 	shown := *outcome
-	if g.baseline == "" { // what is new the headline has said
+	if g.baseline == "" { // without a baseline, the headline has already named the new leaks
 		shown.Leaks = slices.DeleteFunc(slices.Clone(outcome.Leaks), func(l baseline.Leak) bool { return l.Library == nil })
 	}
 	return report.GateStates(g.env.stdout, &shown, here)
 }
 
-// knownIn are the known leaks of libraries that ranks show, or may show, a line each.
+// knownIn lists the known leaks of libraries that ranks show or may show, one per line.
 func knownIn(ranks []gate.Rank) (lines []string) {
 	for i := range ranks {
 		if ranks[i].Result == nil {
@@ -192,10 +192,10 @@ func knownIn(ranks []gate.Rank) (lines []string) {
 	return lines
 }
 
-// judgeAll judges every rank that is asked for.
+// judgeAll judges all requested ranks.
 func (g *gateCall) judgeAll(cmd *cobra.Command, args []string) ([]gate.Rank, error) {
 	run, err := g.env.openWhole(args)
-	if g.job.made && errors.Is(err, fs.ErrNotExist) { // the command ended before there was a snapshot
+	if g.job.made && errors.Is(err, fs.ErrNotExist) { // the command ended before the first snapshot
 		run, err = &snapshot.Run{Path: args[0]}, nil
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func (g *gateCall) judgeAll(cmd *cobra.Command, args []string) ([]gate.Rank, err
 			judged[0].Result.Shed()
 		}
 		ranks = append(ranks, judged[0])
-		for _, child := range judged[1:] { // of another machine; ranks of one folder have the same
+		for _, child := range judged[1:] { // a child on another machine; ranks in one folder have the same children
 			if !slices.ContainsFunc(ranks, func(r gate.Rank) bool { return r.Said == child.Said }) {
 				ranks = append(ranks, child)
 			}
@@ -239,7 +239,7 @@ func (g *gateCall) judgeAll(cmd *cobra.Command, args []string) ([]gate.Rank, err
 	return ranks, nil
 }
 
-// judgeRank judges one rank's snapshots, or those of a run without ranks; the other processes that leak follow.
+// judgeRank judges one rank's snapshots, or those of a run without ranks. Other processes with leaks follow.
 func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Rank, error) {
 	if len(run.Ranks) > 0 && len(run.Snapshots) > 0 {
 		var err error
@@ -270,7 +270,7 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 	return append([]gate.Rank{rank}, children...), nil
 }
 
-// sliceFault makes wrong usage of an error that says that a run lacks what the slice names.
+// sliceFault makes an error about a slice that the run lacks a usage error.
 func sliceFault(err error) error {
 	if _, ok := errors.AsType[*gate.SliceError](err); ok {
 		return &exitError{exitUsage, err}

@@ -16,17 +16,15 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// maxBaseline is the size up to which a baseline is read; an entry takes some 200
-// bytes.
+// maxBaseline is the largest size of a baseline that is read; an entry takes some 200 bytes.
 const maxBaseline = 1 << 20
 
-// readBaseline reads the file of known leaks; one that --update-baseline is yet to
-// make knows none, and so does none at all.
+// readBaseline reads the file of known leaks. There are none if no file is given, or if --update-baseline will create it.
 func (g *gateCall) readBaseline() (*baseline.File, error) {
 	if g.baseline == "" {
 		return &baseline.File{}, nil
 	}
-	text, err := awaited(g.env, noNews, func() ([]byte, error) { // of a pipe, perhaps, that nobody writes to
+	text, err := awaited(g.env, noNews, func() ([]byte, error) { // it may be a pipe that nobody writes to
 		file, err := os.Open(g.baseline)
 		if err != nil {
 			return nil, withHint(err, "--update-baseline writes one")
@@ -55,7 +53,7 @@ func (g *gateCall) readBaseline() (*baseline.File, error) {
 	return known, err
 }
 
-// results are those of the ranks that could be judged.
+// results are the results of the ranks that could be judged.
 func results(ranks []gate.Rank) (out []baseline.Ranked) {
 	for _, r := range ranks {
 		if r.Result != nil {
@@ -65,9 +63,8 @@ func results(ranks []gate.Rank) (out []baseline.Ranked) {
 	return out
 }
 
-// hold holds what was judged against the baseline, and brings that up to date where
-// it is asked to. A run with a rank that could not be judged updates nothing: what
-// is not seen in it is not fixed.
+// hold compares the results with the baseline, and updates the baseline if requested. If a rank could not be judged, it updates
+// nothing: a leak that was not seen is not fixed.
 func (g *gateCall) hold(known *baseline.File, ranks []gate.Rank) (*baseline.Outcome, error) {
 	ofRanks := results(ranks)
 	whole := len(ofRanks) == len(ranks)

@@ -8,23 +8,23 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// canaryBird is a known leak, which a gate that works catches: a block on each device
-// in every so many steps. Package canary tells it by the name of this file.
+// canaryBird is a deliberate leak that a working gate catches: one block on each device, every few steps. Package canary recognizes it
+// by the name of this file.
 type canaryBird struct {
 	devices []*mem.Device
 	every   int64
 	kept    []*mem.Storage
 }
 
-// canarySize is the smallest block that a device has, in bytes.
+// canarySize is the smallest block of a device, in bytes.
 const canarySize = 512
 
-// newCanary plants in ten steps or a few more, evenly spread, so that a few are left when the warm-up is.
+// newCanary leaks in ten or a few more steps, evenly spread, so that some are left after warm-up.
 func newCanary(steps int64, devices []*mem.Device) *canaryBird {
 	return &canaryBird{devices: devices, every: max(1, steps/10)}
 }
 
-// plant is a hook behind the steps, so that nothing that trains is called through it.
+// plant is a hook that runs after the steps, so that no training code is called through it.
 func (c *canaryBird) plant(m snapshot.Mark) error {
 	if m.Phase != train.Training || m.Step%c.every != 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// gateFiles are what a gate writes in addition to its sentence; any of them at once.
+// gateFiles are the files that a gate writes, any number of them.
 type gateFiles struct {
 	json, junit, sarif, markdown, gitlab string
 	annotations                          choice
@@ -33,22 +33,22 @@ func (f *gateFiles) flags(cmd *cobra.Command) {
 	completeWords(cmd, "annotations", f.annotations.of)
 }
 
-// gitlabReport is what GitLab's documents call the file, of which its log shows nothing.
+// gitlabReport is the file's name in GitLab's documentation. GitLab's log shows nothing of it.
 const gitlabReport = "gl-code-quality-report.json"
 
-// complete gives what is asked for by a word its file.
+// complete sets the files that were requested by a word.
 func (f *gateFiles) complete() {
 	if f.annotations.value == "gitlab" && f.gitlab == "" {
 		f.gitlab = gitlabReport
 	}
 }
 
-// named are the files that are asked for.
+// named are the requested files.
 func (f *gateFiles) named() []string {
 	return slices.DeleteFunc([]string{f.json, f.junit, f.sarif, f.markdown, f.gitlab}, func(name string) bool { return name == "" })
 }
 
-// right reports whether no two files have one name, that of the baseline among them.
+// right reports whether all files, including the baseline, have different names.
 func (f *gateFiles) right(baseline string) bool {
 	seen := map[string]bool{filepath.Clean(baseline): baseline != ""}
 	for _, name := range f.named() {
@@ -60,8 +60,7 @@ func (f *gateFiles) right(baseline string) bool {
 	return true
 }
 
-// canWrite tells of a file that could not be written, before hours are spent on what
-// would be in it.
+// canWrite returns an error if a file could not be written, before hours are spent on its content.
 func (g *gateCall) canWrite() error {
 	names := g.files.named()
 	if g.update {
@@ -69,7 +68,7 @@ func (g *gateCall) canWrite() error {
 	}
 	for _, name := range names {
 		within := g.job.out != "" && strings.HasPrefix(filepath.Clean(name), filepath.Clean(g.job.out)+string(filepath.Separator))
-		if standard(name) || within { // a folder that is yet to be made
+		if standard(name) || within { // the folder will be created later
 			continue
 		}
 		var err error
@@ -85,7 +84,7 @@ func (g *gateCall) canWrite() error {
 	return nil
 }
 
-// replaceable tells whether writeFile could write a file.
+// replaceable returns an error if writeFile could not write a file.
 func replaceable(name string) error {
 	target := behind(name)
 	info, err := os.Stat(name)
@@ -93,7 +92,7 @@ func replaceable(name string) error {
 		return cannotWrite(name, errors.New("it is a folder"))
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		return nil // to open a pipe waits for its reader
+		return nil // opening a pipe would wait for its reader
 	}
 	beside, err := os.CreateTemp(filepath.Dir(target), ".memdiag.")
 	if err != nil {
@@ -115,8 +114,8 @@ func described(d *gate.Decision, ranks []gate.Rank, o *baseline.Outcome) *report
 	return out
 }
 
-// write writes all that is asked for and can be, and says what cannot; the error is of
-// the first. A standard output that nobody reads on is none.
+// write writes all requested files that it can, and reports the others; the error is the first one. A standard output that nobody reads
+// is no error.
 func (f *gateFiles) write(env *environment, d *report.Gate) (first error) {
 	also := func(err error) {
 		if env.stdout.err != nil && errors.Is(err, env.stdout.err) {
@@ -148,7 +147,7 @@ func (f *gateFiles) write(env *environment, d *report.Gate) (first error) {
 	return first
 }
 
-// appendTo writes behind what a file has: a job's summary is of all its steps.
+// appendTo appends to a file: a job's summary is for all its steps.
 func (env *environment) appendTo(path string, write func(io.Writer) error) error {
 	return env.fillThere(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, write)
 }

@@ -23,12 +23,12 @@ type gateJob struct {
 	interval interval
 	heap     choice
 	double   bool
-	unnamed  bool   // the command's words are left out of the run
-	made     bool   // it has been recorded
-	half     string // folder of the run of half the steps; "" for none
+	unnamed  bool   // whether the command's words are left out of the run
+	made     bool   // whether it has been recorded
+	half     string // the folder of the run of half the steps; "" for none
 }
 
-// jobFlags are those of record, as far as a gate needs them.
+// jobFlags are the flags of record that a gate needs.
 func (g *gateCall) jobFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	g.job.backend = choice{"cpu", backends}
@@ -50,8 +50,8 @@ func (g *gateCall) jobFlags(cmd *cobra.Command) {
 	})
 }
 
-// toRecord checks what was asked for. It returns what records the run that is to be
-// judged, and returns its folder; nil where args name a run that is there.
+// toRecord checks the arguments. It returns a function that records the run to judge and returns its folder. The function is nil if
+// args name an existing run.
 func (g *gateCall) toRecord(cmd *cobra.Command, args []string) (func() (dir string, err error), error) {
 	if g.Slice.Warmup < 0 {
 		return nil, usagef(cmd, "--warmup is at least 0")
@@ -102,7 +102,7 @@ func (g *gateCall) toRecord(cmd *cobra.Command, args []string) (func() (dir stri
 	return nil, nil
 }
 
-// placeholder stands for the number of steps in a command that runs twice.
+// placeholder is replaced by the number of steps in a command that runs twice.
 const placeholder = "{steps}"
 
 func withSteps(args []string, steps int64) []string {
@@ -113,8 +113,8 @@ func withSteps(args []string, steps int64) []string {
 	return out
 }
 
-// once returns what records one run and returns its folder; with --double two of them
-// in folders below, of which it returns that of the longer.
+// once returns a function that records one run and returns its folder. With --double it records two runs in folders below, and returns
+// the folder of the longer.
 func (g *gateCall) once(name string, record func(dir string, steps int64) (string, error)) func() (dir string, err error) {
 	return func() (dir string, err error) {
 		if dir = g.job.out; dir == "" {
@@ -125,7 +125,7 @@ func (g *gateCall) once(name string, record func(dir string, steps int64) (strin
 			return record(dir, steps)
 		}
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 && !g.job.force {
-			return dir, &rundir.NotEmptyError{Dir: dir} // else the second run might find its folder full, after the first
+			return dir, &rundir.NotEmptyError{Dir: dir} // otherwise the second run might find its folder in use after the first has run
 		}
 		if err := rundir.MakeFolder(dir); err != nil {
 			return dir, cannotWrite(dir, err)
@@ -138,8 +138,8 @@ func (g *gateCall) once(name string, record func(dir string, steps int64) (strin
 	}
 }
 
-// recordCommand records a command. One that fails has shown nothing about leaks:
-// its own code would read as the gate's, so that the gate's is 5.
+// recordCommand records a command. If the command fails, it has shown nothing about leaks; its own exit code would look like the
+// gate's, so the gate's is 5.
 func (g *gateCall) recordCommand(ctx context.Context, dir string, args []string) error {
 	err := g.env.recordCommand(ctx, dir, args, commandJob{
 		Options:   record.Options{Every: g.job.interval.steps, Interval: g.job.interval.time, PythonHeap: g.job.heap.value, Canary: g.job.canary},

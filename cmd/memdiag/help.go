@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// docsAddress is where the docs are: a program that is installed comes without them.
+// docsAddress is where the docs are; an installed program comes without them.
 const docsAddress = "https://github.com/memdiag/memdiag/blob/main/docs/"
 
-// usageTemplate is what help prints below a command's description.
+// usageTemplate is printed below a command's description in help.
 const usageTemplate = `Usage:
   {{.UseLine}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
 
@@ -61,7 +61,7 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// newExitCodesTopic is no command: cobra lists it under the help topics.
+// newExitCodesTopic is not a command: cobra lists it under the help topics.
 func newExitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
