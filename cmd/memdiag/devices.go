@@ -59,7 +59,7 @@ type deviceJSON struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Driver  string `json:"driver"`
-	// The memory of the device; null if unknown.
+	// The size of the memory that segments are allocated from; null if unknown.
 	Memory *snapshot.Bytes `json:"memory"`
 	Budget *snapshot.Bytes `json:"budget"` // what the driver allows this process now
 	// Unusable is why it cannot be used for training; "" if it can.

@@ -235,7 +235,7 @@ func (l *lab) begin() error {
 	return nil
 }
 
-// counting counts the bytes that are written, and hashes them.
+// counting counts the bytes that are written.
 type counting struct {
 	w io.Writer
 	n int64

@@ -21,10 +21,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/symbols"
 )
 
-// openRun opens what a command's arguments name: nothing for the run in this
-// folder or the newest below it, one name for a run if there is one, else
-// snapshots. What was chosen for the user is said. A canary that memdiag gate planted
-// is not the program's, and is left out.
+// openRun opens what a command's arguments name. Without arguments it is the run in this folder, or the newest below it. One name is a
+// run if there is one; else names are snapshots. A choice made for the user is reported. A canary that memdiag gate planted does not
+// belong to the program, and is left out.
 func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 	run, err := env.openWhole(args)
 	if err != nil {
@@ -36,20 +35,19 @@ func (env *environment) openRun(args []string) (*snapshot.Run, error) {
 // openWhole is openRun with the canary.
 func (env *environment) openWhole(args []string) (*snapshot.Run, error) {
 	if env.getenv != nil && env.getenv("GOGC") == "" {
-		// A run is kept whole and little of what is read is garbage, so that the usual
-		// 100 would let the heap grow to twice the run: 520 MB in place of 440 for 200
-		// snapshots of 20,000 sites, in the same time.
+		// A run is held in memory, and reading it makes little garbage. The usual 100 would let the heap grow to twice the run: 520 MB
+		// instead of 440 MB for 200 snapshots of 20,000 sites, in the same time.
 		debug.SetGCPercent(50)
 	}
-	defer env.talk.clear() // data may follow, on the same terminal
+	defer env.talk.clear() // data may follow on the same terminal
 	return awaited(env, noNews, func() (*snapshot.Run, error) { return env.readRun(args) })
 }
 
-// noNews is for what tells its own progress.
+// noNews is for a computation that reports its own progress.
 func noNews(time.Duration) {}
 
-// openRank reads a rank of the run in a folder, or the lowest. A folder is looked through once:
-// one of a thousand ranks has thousands of files.
+// openRank reads one rank of the run in a folder, or the lowest. A folder is listed only once: a run with a thousand ranks has
+// thousands of files.
 func (env *environment) openRank(path string, rank int) (*snapshot.Run, error) {
 	if env.folders == nil {
 		env.folders = make(map[string]*files.Folder)
@@ -65,7 +63,7 @@ func (env *environment) openRank(path string, rank int) (*snapshot.Run, error) {
 	return folder.OpenRank(rank)
 }
 
-// telling is the opener, saying what it reads.
+// telling is the opener, with reports of what it reads.
 func (env *environment) telling() files.Opener {
 	o := env.opener
 	among := ""
@@ -105,8 +103,7 @@ func (env *environment) readRun(args []string) (*snapshot.Run, error) {
 	return env.telling().OpenSnapshots(paths...)
 }
 
-// freshFolder is a name for the folder of a run, by what is run and the time, which no
-// other run of the same second has taken.
+// freshFolder is a name for a run's folder, from what is run and the time, that no other run of the same second has taken.
 func (env *environment) freshFolder(what string) string {
 	name := fmt.Sprintf("%s-%s", what, env.now().Format("20060102-150405"))
 	dir := name
@@ -118,13 +115,13 @@ func (env *environment) freshFolder(what string) string {
 	}
 }
 
-// rankFlag lets a command take one rank of several.
+// rankFlag adds the flag for one rank of several.
 func (env *environment) rankFlag(cmd *cobra.Command) {
 	env.rank = snapshot.NoRank
 	cmd.Flags().Var((*rankValue)(&env.rank), "rank", "the one rank to look at, of a run of several")
 }
 
-// symbolsFlag lets a command name the addresses of heap profiles.
+// symbolsFlag adds the flag for binaries that name the addresses in heap profiles.
 func (env *environment) symbolsFlag(cmd *cobra.Command) {
 	env.opener.Symbols = nil
 	cmd.Flags().Var(symbolsValue{&env.opener}, "symbols", "name addresses in heap profiles of jemalloc and gperftools by the symbols of this `BINARY`; may be repeated")
@@ -149,7 +146,7 @@ type rankValue int
 
 func (v *rankValue) String() string { return "" }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (v *rankValue) Type() string { return "int" }
 
 // Set parses a rank.
@@ -162,17 +159,17 @@ func (v *rankValue) Set(text string) error {
 	return nil
 }
 
-// openSnapshot opens one snapshot, and tells its file.
+// openSnapshot opens one snapshot, and returns its file.
 func (env *environment) openSnapshot(name string) (*snapshot.Snapshot, string, error) {
 	return env.openSnapshotAt(name, snapshot.At{})
 }
 
-// openSnapshotAt is openSnapshot at a moment within the record.
+// openSnapshotAt is openSnapshot at a moment in the record.
 func (env *environment) openSnapshotAt(name string, at snapshot.At) (*snapshot.Snapshot, string, error) {
 	return env.openSnapshotBy(name, func(o *files.Opener) { o.At = at })
 }
 
-// openSnapshotBy is openSnapshot by an opener that set has changed.
+// openSnapshotBy is openSnapshot with an opener that set has changed.
 func (env *environment) openSnapshotBy(name string, set func(*files.Opener)) (*snapshot.Snapshot, string, error) {
 	paths, err := env.resolve(name)
 	if err != nil {
@@ -187,12 +184,12 @@ func (env *environment) openSnapshotBy(name string, set func(*files.Opener)) (*s
 	return s, paths[0], err
 }
 
-// openLast is openSnapshot, or opens the last snapshot of a run and says which that is.
+// openLast is openSnapshot, or opens the last snapshot of a run and reports which that is.
 func (env *environment) openLast(name string) (*snapshot.Snapshot, string, error) {
 	return env.openOfRun(name, "the last snapshot of %s is %s", files.Opener.OpenLast)
 }
 
-// openOfRun reads a snapshot, or the one of a run that open chooses.
+// openOfRun reads a snapshot, or the snapshot of a run that open chooses.
 func (env *environment) openOfRun(name, say string, open func(files.Opener, string) (*snapshot.Snapshot, string, error)) (*snapshot.Snapshot, string, error) {
 	dir, err := files.ResolveRun(name, ".")
 	if err != nil || isSnapshot(name) {
@@ -210,8 +207,7 @@ func (env *environment) openOfRun(name, say string, open func(files.Opener, stri
 	return last, path, err
 }
 
-// resolve finds the files of snapshots, and says of which run they are where no
-// name tells it.
+// resolve finds the files of snapshots, and reports their run if no name gives it.
 func (env *environment) resolve(names ...string) ([]string, error) {
 	var paths []string
 	newest := ""
@@ -236,7 +232,7 @@ func isSnapshot(name string) bool {
 	return err == nil
 }
 
-// noRuns refuses runs among several names, with the commands that compare two.
+// noRuns returns an error if there are runs among several names, with the commands that compare two.
 func noRuns(names []string) error {
 	var runs []string
 	for _, name := range names {
@@ -256,11 +252,11 @@ func noRuns(names []string) error {
 		"name one run, or snapshots only, such as %s", filepath.Join(runs[0], "snapshot_50"))}
 }
 
-// spare refuses an output that is one of the files the command reads.
+// spare returns an error if the output is one of the files that the command reads.
 func spare(cmd *cobra.Command, output string, inputs ...string) error {
 	out, err := os.Stat(output)
 	if err != nil {
-		return nil //nolint:nilerr // what is not there cannot be overwritten
+		return nil //nolint:nilerr // a missing file cannot be overwritten
 	}
 	for _, path := range inputs {
 		if in, err := os.Stat(path); err == nil && os.SameFile(in, out) {
@@ -270,8 +266,7 @@ func spare(cmd *cobra.Command, output string, inputs ...string) error {
 	return nil
 }
 
-// textFormat is the format that a text or JSON result has: what output's ending
-// names, else what the flag says.
+// textFormat is the format of a text or JSON result: by output's ending, else by the flag.
 func textFormat(cmd *cobra.Command, output string, flag choice) (json bool, err error) {
 	switch strings.ToLower(filepath.Ext(output)) {
 	case ".json":
@@ -282,8 +277,7 @@ func textFormat(cmd *cobra.Command, output string, flag choice) (json bool, err 
 	return false, usagef(cmd, "%s: the result is a .txt or a .json", output)
 }
 
-// formatOf is the format of a result that may have one of flag's: what output's
-// ending names, else what the flag says.
+// formatOf is the format of a result, out of the flag's formats: by output's ending, else by the flag.
 func formatOf(cmd *cobra.Command, output string, flag choice) (string, error) {
 	ending := strings.TrimPrefix(strings.ToLower(filepath.Ext(output)), ".")
 	switch {
@@ -318,7 +312,7 @@ func (c *choice) String() string { return c.value }
 // Type names the values in help.
 func (c *choice) Type() string { return strings.Join(c.of, "|") }
 
-// Set refuses a word that is not one of the few.
+// Set returns an error for any other word.
 func (c *choice) Set(v string) error {
 	for _, w := range c.of {
 		if v == w {
@@ -329,8 +323,7 @@ func (c *choice) Set(v string) error {
 	return fmt.Errorf("want %s", strings.Join(c.of, " or "))
 }
 
-// textShape is the width and colour of text that goes to path, or to standard
-// output where path is "" or "-".
+// textShape is the width and colour of text for path, or for standard output if path is "" or "-".
 func (env *environment) textShape(path string) (width int, color bool) {
 	if path != "" && path != "-" {
 		return 0, false
@@ -338,8 +331,7 @@ func (env *environment) textShape(path string) (width int, color bool) {
 	return env.out.width, env.out.color
 }
 
-// relativeTo makes what is shown of a run's result, and of those of its other ranks, name files
-// from a folder.
+// relativeTo makes the file names in a run's result, and in those of its other ranks, relative to a folder.
 func relativeTo(folder report.Folder, result *diff.Result, ranks []report.RankResult) {
 	all := []*diff.Result{result}
 	for _, r := range ranks {
@@ -350,8 +342,8 @@ func relativeTo(folder report.Folder, result *diff.Result, ranks []report.RankRe
 	folder.Results(all...)
 }
 
-// workingFolder is where the command runs, by the path that the shell knows and by the one
-// without links, which programs record; empty where neither is known.
+// workingFolder is the command's working folder: the shell's path, and the path without links, which programs record. It is empty if
+// neither is known.
 func workingFolder() (out report.Folder) {
 	if dir, err := os.Getwd(); err == nil {
 		out = append(out, dir)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// awaited runs compute, which changes nothing but what it returns, and stops
-// waiting for it once the command is interrupted: the process ends then. While it
-// runs, tell is called now and then with the time it has taken.
+// awaited runs compute, which must have no side effects, and stops waiting for it when the command is interrupted; the process then
+// ends. While compute runs, tell is called now and then with the time so far.
 func awaited[T any](env *environment, tell func(taken time.Duration), compute func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -47,8 +46,7 @@ func awaited[T any](env *environment, tell func(taken time.Duration), compute fu
 	}
 }
 
-// interruptible is a place to write that takes nothing more once the command is
-// interrupted.
+// interruptible is a writer that accepts nothing after the command is interrupted.
 type interruptible struct {
 	io.Writer
 	interrupted <-chan struct{}
@@ -63,13 +61,11 @@ func (w interruptible) Write(p []byte) (int, error) {
 	}
 }
 
-// patience is how long what takes no more may still take a write once the command is
-// interrupted: bench says what it knows by then, and a pipe whose reader stands still
-// would be waited for without end.
+// patience is how long a write may take after the command is interrupted. bench then writes its results so far, and a pipe with a
+// stalled reader would otherwise block forever.
 const patience = 500 * time.Millisecond
 
-// abandoning is a place to write that is waited for no longer than patience once the
-// command is interrupted: the process ends then.
+// abandoning is a writer that blocks no longer than patience after the command is interrupted; the process then ends.
 type abandoning struct {
 	io.Writer
 	interrupted <-chan struct{}

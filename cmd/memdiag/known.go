@@ -14,7 +14,7 @@ import (
 	"github.com/memdiag/memdiag/diff/baseline"
 )
 
-// teamsKnown is the file of known leaks that is read where no other is named.
+// teamsKnown is the file of known leaks that is read if no other is named.
 var teamsKnown = filepath.Join(".memdiag", "known.yml")
 
 // knownFlag lets a command name a file of known leaks of libraries.
@@ -22,7 +22,7 @@ func (env *environment) knownFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&env.knownFile, "known", "", "a `FILE` of known leaks of libraries, in addition to those that memdiag knows (default .memdiag/known.yml, if it exists)")
 }
 
-// library are the known leaks of libraries that the user has listed. They are read once, whatever number of ranks is held against them.
+// library returns the known leaks of libraries that the user has listed. They are read once, however many ranks are compared with them.
 func (env *environment) library() ([]baseline.LibraryLeak, error) {
 	if env.usersLibrary == nil {
 		env.usersLibrary = sync.OnceValues(env.readLibrary)
@@ -36,9 +36,9 @@ func (env *environment) readLibrary() ([]baseline.LibraryLeak, error) {
 		name = teamsKnown
 	}
 	if info, err := os.Stat(name); env.knownFile == "" && err == nil && !info.Mode().IsRegular() {
-		return nil, badInput(fmt.Errorf("%s: no regular file", name)) // nobody named it, and a pipe would wait for its writer
+		return nil, badInput(fmt.Errorf("%s: no regular file", name)) // it is the default file, and a pipe would wait for its writer
 	}
-	f, err := os.Open(name) //nolint:gosec // the user's own
+	f, err := os.Open(name) //nolint:gosec // the user's own file
 	if errors.Is(err, fs.ErrNotExist) && env.knownFile == "" {
 		return nil, nil
 	}

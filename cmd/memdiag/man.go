@@ -56,7 +56,7 @@ man reads them. The pages hold what --help says.`,
 	return cmd
 }
 
-// manName is memdiag-diff for memdiag diff.
+// manName is "memdiag-diff" for memdiag diff.
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manPage writes a command's help in the macros of man(7).
@@ -87,7 +87,7 @@ func manPage(w io.Writer, c *cobra.Command) error {
 				text += " " + name
 			}
 			switch f.DefValue {
-			case "", "0", "0s", "false", "[]": // as --help, nothing of what is zero
+			case "", "0", "0s", "false", "[]": // like --help, show no zero values
 			default:
 				usage += " (default " + f.DefValue + ")"
 			}
@@ -105,7 +105,7 @@ func manPage(w io.Writer, c *cobra.Command) error {
 	return err
 }
 
-// roff escapes what troff would obey, and keeps paragraphs apart.
+// roff escapes what troff would interpret, and separates paragraphs.
 func roff(text string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text), "\n")
 	for i, l := range lines {

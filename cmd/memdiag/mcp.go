@@ -45,7 +45,7 @@ More: ` + docsAddress + `agents.md`,
 	return cmd
 }
 
-// toolServer answers an agent's calls by memdiag's own commands.
+// toolServer answers an agent's calls with memdiag's own commands.
 type toolServer struct {
 	env  *environment
 	root string // real, absolute
@@ -57,7 +57,7 @@ func newToolServer(env *environment, root string) (*toolServer, error) {
 		root, err = filepath.EvalSymlinks(root)
 	}
 	if err == nil {
-		err = os.Chdir(root) // commands name files from here
+		err = os.Chdir(root) // commands resolve file names from here
 	}
 	if err != nil {
 		return nil, badInput(err)
@@ -91,7 +91,7 @@ type (
 	}
 )
 
-// instructions are for the agent, at the beginning.
+// instructions are for the agent, at the start of the session.
 const instructions = `memdiag finds memory leaks of programs that train. Record a run (record), see what leaks (diff), ` +
 	`see suspicious lines (lint), prove the cause and get a patch (doctor with patch), apply it, record again, and compare (verify).`
 
@@ -138,7 +138,7 @@ func (s *toolServer) serve() *mcp.Server {
 	return server
 }
 
-// within is the path of a file below the root.
+// within is the path of a file, which must be below the root.
 func (s *toolServer) within(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("a path is missing")
@@ -148,7 +148,7 @@ func (s *toolServer) within(name string) (string, error) {
 		path = filepath.Join(s.root, path)
 	}
 	real, below := filepath.Clean(path), ""
-	for { // a folder that is still to be made has no links
+	for { // a folder that does not exist yet has no links
 		resolved, err := filepath.EvalSymlinks(real)
 		if err == nil {
 			real = filepath.Join(resolved, below)
@@ -165,7 +165,7 @@ func (s *toolServer) within(name string) (string, error) {
 	return real, nil
 }
 
-// start runs a command of the user's, once the user agrees.
+// start runs a command of the user, after the user agrees.
 func (s *toolServer) start(ctx context.Context, r *mcp.CallToolRequest, a recordArguments, next string, args ...string) (*mcp.CallToolResult, any, error) {
 	if len(a.Command) == 0 {
 		return toolFailed(errors.New("the command is missing")), nil, nil
@@ -182,7 +182,7 @@ func (s *toolServer) start(ctx context.Context, r *mcp.CallToolRequest, a record
 			question := &mcp.ElicitParams{Message: report.Printable(what) + ". May it?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"run": question}}, nil, nil
 		}
-		if !a.Confirm { // which only an agent's program that cannot ask may set
+		if !a.Confirm { // only the program of an agent that cannot ask the user may set it
 			return toolText(report.Printable(what) + ".\nnext: ask the user, and call again with confirm set to true"), nil, nil
 		}
 	}
@@ -190,7 +190,7 @@ func (s *toolServer) start(ctx context.Context, r *mcp.CallToolRequest, a record
 	return s.answer(ctx, r, next, append(args, a.Command...))
 }
 
-// lockedBuffer takes what a command and memdiag say, side by side.
+// lockedBuffer collects the output of a command and of memdiag.
 type lockedBuffer struct {
 	lock sync.Mutex
 	text bytes.Buffer
@@ -208,10 +208,10 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// mostAnswer is how many bytes an answer has at most.
+// mostAnswer is the most bytes of an answer.
 const mostAnswer = 8000
 
-// answer is what a command of memdiag's writes about files below the root.
+// answer is the output of a memdiag command about files below the root.
 func (s *toolServer) answer(ctx context.Context, r *mcp.CallToolRequest, next string, args []string, names ...string) (*mcp.CallToolResult, any, error) {
 	for _, name := range names {
 		path, err := s.within(name)

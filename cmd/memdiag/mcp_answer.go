@@ -11,11 +11,11 @@ import (
 // patchHead begins a patch in a text.
 const patchHead = "--- a/"
 
-// mostPatch is how much of an answer patches may take: the rest is for why.
+// mostPatch is how many bytes of an answer may be patches; the rest is for the explanation.
 const mostPatch = mostAnswer - 2000
 
-// cut is a text that ends with a last line, below mostAnswer bytes, without what a terminal would obey. Patches stay, whole: of a part of
-// one nothing can be made.
+// cut shortens a text to below mostAnswer bytes, with last as its last line, and removes what a terminal would obey. Patches are kept
+// whole or not at all, since a part of one is useless.
 func cut(text, last string) string {
 	text, patches := apart(text)
 	var kept strings.Builder
@@ -42,7 +42,7 @@ func cut(text, last string) string {
 	return b.String() + kept.String() + report.Printable(last)
 }
 
-// apart is what a text says before its patches, and they, each with the line that names it.
+// apart splits a text into what comes before its patches, and the patches, each with the line that names it.
 func apart(text string) (before string, patches []string) {
 	lines := slices.Collect(strings.Lines(text))
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, patchHead) })
@@ -63,7 +63,7 @@ func apart(text string) (before string, patches []string) {
 	return strings.Join(lines[:first], ""), append(patches, patch.String())
 }
 
-// printable makes a line safe to print and keeps its tabs, which a patch needs.
+// printable makes a line safe to print. It keeps tabs, which a patch needs.
 func printable(line string) string {
 	parts := strings.Split(strings.TrimRight(line, "\n"), "\t")
 	for i := range parts {

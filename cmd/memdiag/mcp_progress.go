@@ -12,8 +12,8 @@ import (
 // alive is the interval between progress messages while nothing changes. Some agents give up on a call after half a minute of silence.
 const alive = 10 * time.Second
 
-// progress tells an agent that waits what a command is at, if it asked for that with a token. heard takes what is new, from
-// any goroutine; at each tick it is said again. stop has to be called.
+// progress reports to a waiting agent what a command is doing, if the agent asked for that with a token. heard takes news, from any
+// goroutine; it is repeated at each tick. stop must be called.
 func progress(ctx context.Context, r *mcp.CallToolRequest, ticks <-chan time.Time) (heard func(string), stop func()) {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -23,7 +23,7 @@ func progress(ctx context.Context, r *mcp.CallToolRequest, ticks <-chan time.Tim
 	text, said, began := "", 0, time.Now()
 	tell := func(what string) {
 		said++
-		// An agent that is gone ends the context, and hears nothing more.
+		// If the agent has gone, ctx ends and nothing more is sent.
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(said), Message: what})
 	}
 	done, ended := make(chan struct{}), make(chan struct{})

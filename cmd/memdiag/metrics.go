@@ -11,7 +11,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// metrics are those of a run that was judged once, rank by rank.
+// metrics are the metrics of a run that was judged once, rank by rank.
 func (env *environment) metrics(run *snapshot.Run, result *diff.Result, ranks []report.RankResult) prometheus.Gatherer {
 	look := metrics.Look{Name: runName(run), Run: run, Rank: snapshot.NoRank, Result: result, Root: workingFolder(), At: env.now()}
 	if len(ranks) < 2 {
@@ -30,7 +30,7 @@ func (env *environment) metrics(run *snapshot.Run, result *diff.Result, ranks []
 	return metrics.Of(looks...)
 }
 
-// runName is what a person would call a run: its folder, or of loose files the last one.
+// runName is a readable name of a run: its folder, or the last of loose files.
 func runName(run *snapshot.Run) string {
 	path := run.Path
 	if path == "" && len(run.Files) > 0 {

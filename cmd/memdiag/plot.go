@@ -97,8 +97,8 @@ arguments it takes the run in this folder.`,
 	return cmd
 }
 
-// roomForFont refuses a PDF where its font has no room: vgpdf writes it, and what becomes
-// of it, to temporary files, less than 1 MiB, and panics if it cannot.
+// roomForFont returns an error if a PDF's font has no room: vgpdf writes it and derived files, less than 1 MiB, to temporary files, and
+// panics if it cannot.
 func roomForFont(format report.PlotFormat) error {
 	if format != report.PDF {
 		return nil
@@ -114,7 +114,7 @@ func roomForFont(format report.PlotFormat) error {
 	return nil
 }
 
-// wrote says where a result went, unless that was standard output.
+// wrote reports where a result was written, unless that is standard output.
 func (env *environment) wrote(path string) {
 	if path != "" && path != "-" {
 		env.talk.say("%s", fmt.Sprintf("wrote %s", path))

@@ -14,12 +14,11 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// pprofPages are those of pprof's pages that are served: not the ones that save
-// and delete settings in the user's folder, nor disassembly, for which there is no
-// program. The page of source lines is apart, in sourceSite.
+// pprofPages are the pages of pprof that are served. Left out are those that save and delete settings in the user's folder, and
+// disassembly, which needs the program. sourceSite serves the page of source lines.
 var pprofPages = []string{"/", "/flamegraph", "/graph", "/top", "/peek", "/download"}
 
-// oneAtATime serves so: pprof's settings are global.
+// oneAtATime serves one request at a time, since pprof's settings are global.
 func oneAtATime(site http.Handler) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,8 +28,7 @@ func oneAtATime(site http.Handler) http.Handler {
 	})
 }
 
-// newPprofSite returns some of pprof's pages of one profile. What pprof has to say to a
-// person goes to say.
+// newPprofSite returns some of pprof's pages for one profile. pprof's messages go to say.
 func newPprofSite(p *profile.Profile, paths []string, say func(string)) (http.Handler, error) {
 	var all map[string]http.Handler
 	flags := stdflag.NewFlagSet("pprof", stdflag.ContinueOnError)
@@ -65,18 +63,17 @@ func newPprofSite(p *profile.Profile, paths []string, say func(string)) (http.Ha
 // pprofFlags is pprof's command line, which is always the same.
 type pprofFlags struct{ *stdflag.FlagSet }
 
-// StringList defines a flag that may be given several times; none ever is.
+// StringList defines a flag that may be given several times; here none is.
 func (pprofFlags) StringList(string, string, string) *[]*string { return new([]*string) }
 
-// ExtraUsage is of no use without a command line.
+// ExtraUsage is not needed without a command line.
 func (pprofFlags) ExtraUsage() string { return "" }
 
-// AddExtraUsage is of no use without a command line.
+// AddExtraUsage is not needed without a command line.
 func (pprofFlags) AddExtraUsage(string) {}
 
-// Parse asks for the web pages of the one profile. The address is not used. With a prefix to
-// trim, which no name has, pprof does not guess one by the current folder's name, nor look for
-// files above that.
+// Parse requests the web pages of the profile. The address is not used. The prefix to trim occurs in no name; with it, pprof does not
+// guess one from the current folder's name, and does not look for files above that.
 func (f pprofFlags) Parse(func()) []string {
 	if err := f.FlagSet.Parse([]string{"-http=localhost:1", "-no_browser", "-symbolize=none", "-trim_path=/memdiag trims nothing"}); err != nil {
 		return nil // pprof then ends with its own error
@@ -84,19 +81,19 @@ func (f pprofFlags) Parse(func()) []string {
 	return []string{"memory"}
 }
 
-// given fetches one profile, whatever is asked for.
+// given fetches the same profile for every request.
 type given struct{ p *profile.Profile }
 
 func (g given) Fetch(string, time.Duration, time.Duration) (*profile.Profile, string, error) {
 	return g.p, "", nil
 }
 
-// noSymbols leaves a profile, whose frames all have names, as it is.
+// noSymbols leaves a profile as it is, since its frames all have names.
 type noSymbols struct{}
 
 func (noSymbols) Symbolize(string, pprof.MappingSources, *profile.Profile) error { return nil }
 
-// noPrograms opens no program: none made these stacks.
+// noPrograms opens no program, since the stacks do not come from one.
 type noPrograms struct{}
 
 func (noPrograms) Open(string, uint64, uint64, uint64, string) (pprof.ObjFile, error) {
@@ -107,7 +104,7 @@ func (noPrograms) Disasm(string, uint64, uint64, bool) ([]pprof.Inst, error) {
 	return nil, errors.New("no program")
 }
 
-// pprofUI hands on what pprof says of errors, and nothing else.
+// pprofUI passes on pprof's messages about errors, and no others.
 type pprofUI struct{ say func(string) }
 
 func (pprofUI) ReadLine(string) (string, error)     { return "", io.EOF }

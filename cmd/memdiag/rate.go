@@ -7,8 +7,7 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 )
 
-// rateFlag is a flag that takes growth, such as 4KiB/step; it has no unit where it is not
-// set.
+// rateFlag is a flag for growth, such as 4KiB/step. It has no unit if it is not set.
 type rateFlag diff.Growth
 
 func (f *rateFlag) String() string {
@@ -18,10 +17,10 @@ func (f *rateFlag) String() string {
 	return diff.Growth(*f).String()
 }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (f *rateFlag) Type() string { return "rate" }
 
-// Set parses a size with its unit, a step where none is given.
+// Set parses a size with its unit; the default unit is a step.
 func (f *rateFlag) Set(text string) error {
 	if !strings.Contains(text, "/") {
 		text += "/step"

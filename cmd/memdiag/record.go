@@ -109,7 +109,7 @@ workload instead.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows a command is the command's
+	flags.SetInterspersed(false) // words after a command belong to the command
 	job.outFlags(cmd, "named by what is run and the time")
 	flags.Var(&every, "every", "`STEPS` between snapshots, or a time such as 30s; by default chosen for a command, and 50 for a workload")
 	flags.Var(&heap, "python-heap", "trace Python's heap by line, which slows Python down; auto traces only while the heap grows")
@@ -133,7 +133,7 @@ workload instead.`,
 	return cmd
 }
 
-// trackersFlag is a flag: experiment trackers, separated by commas or one a flag.
+// trackersFlag is a flag for experiment trackers, separated by commas or one per flag.
 type trackersFlag []string
 
 func (f *trackersFlag) String() string { return strings.Join(*f, ",") }
@@ -154,10 +154,10 @@ func (f *trackersFlag) Set(v string) error {
 	return nil
 }
 
-// defaultEvery is how many steps lie between snapshots of a workload.
+// defaultEvery is the number of steps between snapshots of a workload.
 const defaultEvery = 50
 
-// interval is a flag: a number of steps, or a time. Zero where it is not given.
+// interval is a flag for a number of steps or a time; zero if not given.
 type interval struct {
 	steps int64
 	time  time.Duration
@@ -205,7 +205,7 @@ func workloadNames() []string {
 	return names
 }
 
-// size is a flag in bytes.
+// size is a flag for a size in bytes.
 type size snapshot.Bytes
 
 func (s *size) String() string {
@@ -228,7 +228,7 @@ func (s *size) Set(v string) error {
 	return err
 }
 
-// recording is what one run is to be.
+// recording is the options of one run.
 type recording struct {
 	workload, out string
 	backend       choice
@@ -236,19 +236,18 @@ type recording struct {
 	seed          int64
 	fixed         bool
 	limit         snapshot.Bytes
-	canary        bool // plant one
+	canary        bool // plant a canary
 	force         bool // replace the finished run in the folder
 }
 
-// outFlags are where the run goes.
+// outFlags are the flags for the run's folder.
 func (job *recording) outFlags(cmd *cobra.Command, byDefault string) {
 	flags := cmd.Flags()
 	flags.StringVarP(&job.out, "out", "o", "", "`DIR` of the run: new, empty, or with --force one that holds a run; by default "+byDefault)
 	flags.BoolVar(&job.force, "force", false, "replace the finished run in DIR once the new one has ended; other files stay")
 }
 
-// createRun begins a run in a folder, in the place of a finished one where that is asked for and
-// no word of the command names one of its files.
+// createRun begins a run in a folder. It replaces a finished one if force is set and no word of the command names one of its files.
 func createRun(dir string, force bool, info snapshot.Info, command ...string) (*rundir.Writer, error) {
 	if force && info.Rank != nil {
 		return nil, &exitError{exitUsage, withHint(errors.New("--force: each of several tasks would delete what the others record"), "delete the folder before they start")}
@@ -266,8 +265,7 @@ func createRun(dir string, force bool, info snapshot.Info, command ...string) (*
 	return out, nil
 }
 
-// record trains the workload and returns the run's folder. What was recorded
-// when training or recording fails stays.
+// record trains the workload and returns the run's folder. If training or recording fails, what was recorded stays.
 func (env *environment) record(ctx context.Context, job recording) (dir string, err error) {
 	chosen, err := workload.Find(job.workload)
 	if err != nil {
@@ -317,8 +315,8 @@ func (env *environment) record(ctx context.Context, job recording) (dir string, 
 	return filepath.Clean(job.out), err
 }
 
-// cannotRecord makes a folder that cannot be made memdiag's own error: nothing
-// was read. One that is not empty is a mistake in the arguments.
+// cannotRecord is the error if the run's folder cannot be made. It has the exit code for memdiag's own errors, since nothing was read.
+// For a folder that is not empty it is a usage error.
 func cannotRecord(err error) error {
 	if code := exitCode(err); code == exitUsage {
 		return err
@@ -402,7 +400,7 @@ func (env *environment) train(ctx context.Context, chosen workload.Workload, job
 	return nil
 }
 
-// allocated is what all devices hold together.
+// allocated is the allocated memory of all devices together.
 func allocated(devices []*mem.Device) (sum snapshot.Bytes) {
 	for _, d := range devices {
 		sum += d.Meters().Allocated

@@ -25,17 +25,17 @@ import (
 	"github.com/memdiag/memdiag/watch"
 )
 
-// commandJob is how a command is recorded.
+// commandJob is the options for recording a command.
 type commandJob struct {
 	record.Options
-	noCommand bool // its words, or its URL, are left out of the run
-	force     bool // replace the finished run in the folder
-	watch     bool // say meanwhile what leaks
+	noCommand bool // whether the command's words, or the URL, are left out of the run
+	force     bool // whether to replace the finished run in the folder
+	watch     bool // whether to report leaks while it runs
 	budgets   budgetFlags
-	fleet     string // folder or server of the fleet that the run is added to; "" for none
+	fleet     string // folder or server of the fleet to add the run to; "" for none
 }
 
-// noCommandFlag lets a command's words be left out of the run.
+// noCommandFlag adds the flag that leaves a command's words out of the run.
 func noCommandFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "no-command", false, "do not store the command or the URL of --pprof in the run; secrets are masked in any case")
 }
@@ -114,7 +114,7 @@ func (env *environment) recordCommand(ctx context.Context, dir string, args []st
 	return nil
 }
 
-// shows is what becomes of looks at a run while it is recorded: they are said, or given to the agents, which log them.
+// shows is what happens with looks at a run while it is recorded: they are printed, or passed to the agents, which log them.
 func (env *environment) shows(dir string, opts commandJob, rank int) func(*watch.Look) {
 	var standing *watch.Standing
 	failed := false
@@ -134,8 +134,8 @@ func (env *environment) shows(dir string, opts commandJob, rank int) func(*watch
 	}
 }
 
-// missingScript is the file that Python is to run, if that is not there; "" else. Of what comes before it as flags nothing is
-// known, and Python says what is wrong.
+// missingScript is the file that Python should run, if it does not exist; else "". If unknown flags come before it, it is "", and
+// Python reports the problem.
 func missingScript(args []string) string {
 	if len(args) < 2 || !strings.HasPrefix(filepath.Base(args[0]), "python") || !strings.HasSuffix(args[1], ".py") {
 		return ""
@@ -146,16 +146,16 @@ func missingScript(args []string) string {
 	return args[1]
 }
 
-// plainRank is a rank as the agent reads one as well.
+// plainRank matches a rank in the form that the agent also accepts.
 var plainRank = regexp.MustCompile(`^[0-9]{1,9}$`)
 
-// taskRank is memdiag's own rank, where srun, mpirun or the like started several of it; nil
-// elsewhere. The remark, in the agent's words, is of a value that is none.
+// taskRank is memdiag's own rank if srun, mpirun or a similar tool started several memdiags, else nil. The remark, in the agent's
+// words, is about a value that is no rank.
 func (env *environment) taskRank() (rank *int, remark string) {
 	for _, name := range [...]string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} {
 		value := env.getenv(name)
 		if plainRank.MatchString(value) {
-			n, _ := strconv.Atoi(value) // so few digits fit
+			n, _ := strconv.Atoi(value) // so few digits fit into an int
 			return &n, remark
 		}
 		if value != "" {
@@ -165,8 +165,8 @@ func (env *environment) taskRank() (rank *int, remark string) {
 	return nil, remark
 }
 
-// recordProfiles records the heap profiles of a program that runs already, until it
-// ends or memdiag is interrupted, which is how one stops it.
+// recordProfiles records the heap profiles of a running program until it ends or memdiag is interrupted, which is the normal way to
+// stop it.
 func (env *environment) recordProfiles(ctx context.Context, dir string, opts commandJob) error {
 	if dir == "" {
 		dir = env.freshFolder("pprof")
@@ -188,7 +188,7 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	defer stop()
 	watched := func() {}
 	if opts.watch {
-		watched = env.watchBeside(context.WithoutCancel(ctx), dir, opts.budgets, env.sayEvents) // Ctrl-C is how it ends
+		watched = env.watchBeside(context.WithoutCancel(ctx), dir, opts.budgets, env.sayEvents) // Ctrl-C is the normal end
 	}
 	outcome, err := record.Attach(ctx, out, opts.Profile, opts.Interval)
 	watched()
@@ -203,17 +203,15 @@ func (env *environment) recordProfiles(ctx context.Context, dir string, opts com
 	return nil
 }
 
-// abandon completes a run that could not be recorded, or brings back the one that it was to
-// replace.
+// abandon completes a run that could not be recorded, or restores the run that it was to replace.
 func (env *environment) abandon(out *rundir.Writer, err error) {
 	if !env.putBack(out) {
 		_ = out.Finish(exitOwn, env.now(), err.Error()) // the first error counts
 	}
 }
 
-// putBack brings back the run that one without a snapshot was to replace, says so, and reports
-// whether there is nothing more to do: of a run that it could not bring back as a whole, the new
-// one stays without an end, so that the rest of the old is never deleted.
+// putBack restores the run that a run without a snapshot was to replace, says so, and reports whether nothing more is to be done. If it
+// cannot restore the whole run, the new run stays without an end, so that the rest of the old one is never deleted.
 func (env *environment) putBack(out *rundir.Writer) bool {
 	done, err := out.PutBack()
 	if err != nil {
@@ -226,14 +224,14 @@ func (env *environment) putBack(out *rundir.Writer) bool {
 	return done || err != nil
 }
 
-// finish says what there is to say of a recording, and completes the run.
+// finish reports the results of a recording, and completes the run.
 func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	for _, n := range outcome.Notes {
 		env.talk.say("%s", n)
 	}
 	out.Uses(outcome.Packages)
 	out.Took(outcome.Steps, outcome.Unseen, outcome.Code, outcome.Followed)
-	// What the command has told with its code is not lost over a full disk.
+	// The command's exit code must not be lost because of a full disk.
 	if err := out.Finish(outcome.ExitCode, env.now(), slices.Concat(outcome.Found, outcome.Notes)...); err != nil {
 		env.talk.say("the run's end is not recorded: %v", err)
 	}
@@ -242,7 +240,7 @@ func (env *environment) finish(out *rundir.Writer, outcome *record.Outcome) {
 	}
 }
 
-// duration rounds a time to what a person reads.
+// duration rounds a duration for people.
 func duration(d time.Duration) time.Duration {
 	if d >= time.Second {
 		return d.Round(100 * time.Millisecond)
@@ -250,7 +248,7 @@ func duration(d time.Duration) time.Duration {
 	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
-// recorded says how much there is of a run.
+// recorded says how much of a run was recorded.
 func recorded(o *record.Outcome) string {
 	text := snapshots(o.Snapshots)
 	if o.Steps > 0 {
@@ -262,7 +260,7 @@ func recorded(o *record.Outcome) string {
 	return text
 }
 
-// noCommand is the error for what is no command, with the one that runs a script.
+// noCommand is the error for words that are no command. It suggests the command that runs a script.
 func noCommand(args []string) error {
 	reason, hint := "no such command", "the command after -- is run without a shell"
 	if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {

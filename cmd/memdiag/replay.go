@@ -14,7 +14,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
-// usualSettings are played where none are named.
+// usualSettings are tried if none are named.
 var usualSettings = []string{"", "expandable_segments:True", "max_split_size_mb:128", "max_split_size_mb:512", "roundup_power2_divisions:4"}
 
 func newReplayCommand(env *environment) *cobra.Command {
@@ -83,7 +83,7 @@ check the model, it first replays the recorded settings, and compares the segmen
 	return cmd
 }
 
-// deviceNumber is the index of a GPU that is named cuda:1 or 1; -1 for none.
+// deviceNumber is the index of a GPU named cuda:1 or 1; -1 for none.
 func deviceNumber(cmd *cobra.Command, name string) (int, error) {
 	if name == "" {
 		return -1, nil
@@ -95,7 +95,7 @@ func deviceNumber(cmd *cobra.Command, name string) (int, error) {
 	return n, nil
 }
 
-// play plays a snapshot's record under its own settings and under others.
+// play replays a snapshot's record with its own settings and with others.
 func (env *environment) play(name string, device int, settings []replay.Settings, limit snapshot.Bytes) (*report.Replay, string, error) {
 	start, path, err := env.openSnapshotBy(name, func(o *files.Opener) { o.At, o.Record = snapshot.At{Kind: snapshot.AtStart}, true })
 	if err != nil {

@@ -50,7 +50,7 @@ out-of-memory error, that is the default.`,
 	return cmd
 }
 
-// writeReport writes the page of what args name.
+// writeReport writes the page for args.
 func (env *environment) writeReport(cmd *cobra.Command, args []string, output string, flagged *judging, at *atFlag) error {
 	run, err := env.openRun(args)
 	if err != nil {
@@ -81,8 +81,8 @@ func (env *environment) writeReport(cmd *cobra.Command, args []string, output st
 	return env.result(output, false, func(w io.Writer) error { return report.Page(w, result, about) })
 }
 
-// judgeRanks judges every rank of a run, as result was, which is of one of them;
-// nil for a run of one rank. Then is called with each of the others.
+// judgeRanks judges every rank of a run with the same options as result, which is one rank's; nil for a run of one rank. then is called
+// with each of the others.
 func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, result *diff.Result, then func(*diff.Result)) []report.RankResult {
 	if len(run.Ranks) < 2 {
 		return nil
@@ -114,7 +114,7 @@ func (env *environment) judgeRanks(run *snapshot.Run, options diff.Options, resu
 	return out
 }
 
-// commandsFor are the commands that give a page's figures again.
+// commandsFor are the commands that reproduce a page's figures.
 func commandsFor(run *snapshot.Run, at *atFlag) []string {
 	var args string
 	if run.Path != "" {

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 )
 
-// result hands write the place that -o names, or standard output where path is
-// "" or "-". A file appears whole, under its name, or not at all. Binary data is
-// not written to a terminal.
+// result calls write with the file that -o names, or with standard output if path is "" or "-". A file appears under its name complete,
+// or not at all. Binary data is not written to a terminal.
 func (env *environment) result(path string, binary bool, write func(io.Writer) error) error {
 	if path != "" && !standard(path) {
 		return env.writeFile(path, func(w io.Writer) error { return write(interruptible{w, env.interrupted}) })
@@ -28,14 +27,11 @@ func (env *environment) result(path string, binary bool, write func(io.Writer) e
 	return buffered.Flush()
 }
 
-// standard is true for a path that is standard output. /dev/stdout may be a file that
-// has lines already, in which another file must not take its place.
+// standard reports whether a path is standard output. /dev/stdout may be a file that already has lines and must not be replaced.
 func standard(path string) bool { return path == "-" || path == "/dev/stdout" }
 
-// writeFile writes beside path and renames, unless path is a device or a pipe,
-// which must stay what it is. A link stays a link. What goes wrong with the file
-// is memdiag's own error, not bad input; what write itself returns passes as it
-// is.
+// writeFile writes a temporary file beside path and renames it, unless path is a device or a pipe, which must not be replaced. A link
+// stays a link. Problems with the file are memdiag's own errors, not bad input; an error from write is returned unchanged.
 func (env *environment) writeFile(path string, write func(io.Writer) error) error {
 	target := behind(path)
 	info, err := os.Stat(path) // not of target: a pipe behind /dev/fd/63 has no name of its own
@@ -45,13 +41,13 @@ func (env *environment) writeFile(path string, write func(io.Writer) error) erro
 	if err == nil && !info.Mode().IsRegular() {
 		return env.fillThere(path, os.O_WRONLY, write)
 	}
-	// Not os.CreateTemp: its files are private, a result obeys the umask.
+	// Not os.CreateTemp, whose files are private: a result follows the umask.
 	beside := filepath.Join(filepath.Dir(target), ".memdiag."+rand.Text())
 	file, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return cannotWrite(path, err)
 	}
-	// After the rename there is nothing to remove; after a panic there is.
+	// After the rename there is nothing to remove, but after a panic there is.
 	defer func() { _ = os.Remove(beside) }()
 	if err := env.fill(path, file, write); err != nil {
 		return err
@@ -62,10 +58,10 @@ func (env *environment) writeFile(path string, write func(io.Writer) error) erro
 	return nil
 }
 
-// maxLinks is how many links the kernel follows too.
+// maxLinks is how many links the kernel follows, too.
 const maxLinks = 40
 
-// behind is what the links at path lead to, which need not be there.
+// behind is the target of the links at path, which need not exist.
 func behind(path string) string {
 	target := path
 	for range maxLinks {
@@ -74,7 +70,7 @@ func behind(path string) string {
 			return target
 		}
 		if !filepath.IsAbs(to) {
-			// Not filepath.Join: to may leave a folder that is itself a link.
+			// Not filepath.Join, since to may leave a folder that is itself a link.
 			to = filepath.Dir(target) + string(filepath.Separator) + to
 		}
 		target = to
@@ -82,7 +78,7 @@ func behind(path string) string {
 	return path
 }
 
-// fillThere writes to what path itself is: to open a pipe waits for its reader.
+// fillThere writes to path itself; opening a pipe waits for its reader.
 func (env *environment) fillThere(path string, flag int, write func(io.Writer) error) error {
 	file, err := awaited(env, noNews, func() (*os.File, error) { return os.OpenFile(path, flag, 0o666) })
 	if err != nil {
@@ -91,7 +87,7 @@ func (env *environment) fillThere(path string, flag int, write func(io.Writer) e
 	return env.fill(path, file, write)
 }
 
-// fill writes file, which the user calls path, and closes it.
+// fill writes to file, which the user calls path, and closes it.
 func (env *environment) fill(path string, file *os.File, write func(io.Writer) error) error {
 	into := &sink{w: abandoning{file, env.interrupted}}
 	buffered := bufio.NewWriter(into)
@@ -114,7 +110,7 @@ func (env *environment) fill(path string, file *os.File, write func(io.Writer) e
 	return nil
 }
 
-// sync has the file on the disk before it gets its name: after a power failure it is there whole, or not at all.
+// sync flushes the file to the disk before it is renamed: after a power failure it is complete or absent.
 func (s *sink) sync(file *os.File) error {
 	if s.err == nil {
 		s.err = file.Sync()
@@ -122,7 +118,7 @@ func (s *sink) sync(file *os.File) error {
 	return s.err
 }
 
-// cannotWrite names the path that the user gave, not a temporary one.
+// cannotWrite is an error with the user's path, not that of a temporary file.
 func cannotWrite(path string, err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		err = at.Err

@@ -63,7 +63,7 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 		Version:       version(),
 		Args:          knownCommand,
 		SilenceErrors: true,
-		// Two letters off is a typing error, more is another word.
+		// Two wrong letters are a typing error; more are another word.
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +83,7 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	root.SetVersionTemplate("memdiag {{.Version}}\n")
 	root.SetOut(env.stdout)
 	root.SetErr(env.child.err)
-	root.InitDefaultCompletionCmd() // takes the output as it is set now
+	root.InitDefaultCompletionCmd() // it uses the output as set now
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Use = "completion SHELL"
 	}
@@ -100,14 +100,13 @@ memory by the stack that allocated it, and says what leaks, how fast and why.`,
 	return root
 }
 
-// commandError tells what a command returned from what cobra says about the
-// arguments, which is a plain error.
+// commandError marks an error that a command returned, to distinguish it from cobra's errors about arguments, which are plain.
 type commandError struct{ err error }
 
 func (e *commandError) Error() string { return e.err.Error() }
 
-// prepare makes cmd and all below it run before, mark their errors, and list
-// flags in the order of their definition, which is that of importance.
+// prepare makes cmd and all commands below it run before, mark their errors, and list flags in the order of their definition, which is
+// by importance.
 func prepare(cmd *cobra.Command, before func()) {
 	cmd.Flags().SortFlags = false
 	cmd.PersistentFlags().SortFlags = false
@@ -130,7 +129,7 @@ func prepare(cmd *cobra.Command, before func()) {
 	}
 }
 
-// knownCommand refuses a word where a command is expected that is none.
+// knownCommand returns an error for a word that should be a command and is none.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -143,11 +142,10 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return withHint(err, "%s --help lists the commands", name)
 }
 
-// unlimited is the high end of takes for a command with no limit.
+// unlimited is the high limit of takes for a command without a limit.
 const unlimited = -1
 
-// takes checks the number of arguments, which it calls by what they are:
-// takes(2, unlimited, "snapshots").
+// takes checks the number of arguments; what names them: takes(2, unlimited, "snapshots").
 func takes(low, high int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= low && (high == unlimited || len(args) <= high) {

@@ -17,8 +17,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/files"
 )
 
-// program is "memdiag", or what a user types in a clone: go run builds into a
-// folder that is gone afterwards.
+// program is "memdiag", or the words that a user types in a clone: go run builds into a folder that is deleted afterwards.
 func program() string {
 	if path, err := os.Executable(); err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
 		return "go run ./cmd/memdiag"
@@ -26,28 +25,27 @@ func program() string {
 	return "memdiag"
 }
 
-// environment is what a command may touch beyond its arguments. Nothing in
-// this package reads a stream, a clock or a variable of the process elsewhere.
+// environment is all that a command may use besides its arguments. Nothing else in this package reads a stream, a clock or a variable
+// of the process.
 type environment struct {
-	stdout *sink   // data; a command may ignore its errors, run looks at them
-	talk   *talker // everything said to a person, on standard error
+	stdout *sink   // data; a command may ignore its errors, since run checks them
+	talk   *talker // all messages for people, on standard error
 	// out describes standard output; decided before a command runs.
 	out    terminal
 	getenv func(string) string
 	now    func() time.Time
-	rank   int // of a run of several, that a command was asked to look at
+	rank   int // the requested rank of a run
 	opener files.Opener
-	// knownFile lists known leaks of libraries; "" for the one of the working folder, if there is one.
+	// knownFile lists known leaks of libraries; "" for the file in the working folder, if there is one.
 	knownFile    string
-	usersLibrary func() ([]baseline.LibraryLeak, error) // what it lists; nil before it is first asked for
-	// within says why a file that a run names may not be read; nil where all may.
+	usersLibrary func() ([]baseline.LibraryLeak, error) // the leaks that it lists; nil before the first call
+	// within says why a file that a run names may not be read; nil if all may.
 	within func(name string) error
-	// folders are those of runs that were looked through, by their paths.
+	// folders are the folders of runs that were listed, by path.
 	folders map[string]*files.Folder
-	// interrupted is closed by the first interrupt; nil where none can come.
+	// interrupted is closed by the first interrupt; nil if there can be none.
 	interrupted <-chan struct{}
-	// child holds the streams as they were given, for a process that inherits
-	// them. Commands do not write to them.
+	// child has the original streams, for a process that inherits them. Commands do not write to them.
 	child streams
 }
 
@@ -56,11 +54,10 @@ type streams struct {
 	out, err io.Writer
 }
 
-// run is the whole command: it returns the exit code and leaves the process
-// alone apart from signals, which it takes while it runs. The first interrupt, or a
-// hang-up, cancels the command's context; a second interrupt ends the process at once, but
-// no second hang-up: a terminal that closes may send several. One that is ignored, as of a
-// shell's background job or under nohup, stays so, here and in a command that is recorded.
+// run is the whole command. It returns the exit code and does not touch the process except for signals, which it handles while it runs.
+// The first interrupt or hang-up cancels the command's context. A second interrupt ends the process immediately; a second hang-up does
+// not, since a closing terminal may send several. An ignored signal, as in a shell's background job or under nohup, stays ignored, here
+// and in a recorded command.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ends := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(os.Interrupt) {
@@ -84,8 +81,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}()
 	}
 
-	// Unless someone listens for SIGPIPE, the runtime dies of a write to a
-	// closed standard output. Ignoring it instead would be inherited by children.
+	// Unless someone listens for SIGPIPE, the runtime dies on a write to a closed standard output. If it were ignored instead, children
+	// would inherit that.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -100,8 +97,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return env.conclude(ctx, env.execute(ctx, args))
 }
 
-// execute runs the command that args name. A panic becomes an error: a user
-// never sees a stack that he did not ask for.
+// execute runs the command that args name. A panic becomes an error, so that a user sees no stack that he did not ask for.
 func (env *environment) execute(ctx context.Context, args []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -118,16 +114,16 @@ func (env *environment) execute(ctx context.Context, args []string) (err error) 
 	if failed, ok := errors.AsType[*commandError](err); ok {
 		return failed.err
 	}
-	// What did not come out of a command was said by cobra, about the arguments.
+	// Other errors are cobra's, about the arguments.
 	return usageOf(command, err)
 }
 
-// conclude says what went wrong, if anything, and returns the exit code.
+// conclude reports an error, if any, and returns the exit code.
 func (env *environment) conclude(ctx context.Context, err error) int {
 	env.talk.end()
 	if env.stdout.err != nil && (err == nil || errors.Is(err, env.stdout.err)) {
 		if errors.Is(env.stdout.err, syscall.EPIPE) {
-			return exitFine // head has seen enough
+			return exitFine // the reader, such as head, has ended
 		}
 		err = &exitError{code: exitOwn, err: fmt.Errorf("standard output: %w", env.stdout.err)}
 	}
@@ -142,7 +138,7 @@ func (env *environment) conclude(ctx context.Context, err error) int {
 	return exitCode(err)
 }
 
-// told is an error as a person reads it.
+// told is an error in the form for people.
 func told(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
@@ -150,7 +146,7 @@ func told(ctx context.Context, err error) error {
 	return err
 }
 
-// panicError is a defect of memdiag, caught.
+// panicError is a defect of memdiag: a caught panic.
 type panicError struct {
 	value any
 	stack []byte
@@ -158,13 +154,12 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("internal error: %v", e.value) }
 
-// Hint tells how to see more.
+// Hint says how to see more.
 func (e *panicError) Hint() string {
 	return "this is a defect of memdiag; run again with MEMDIAG_DEBUG=1 for the stack and report it"
 }
 
-// sink is standard output; it keeps the first error, after which nothing more
-// is written.
+// sink is standard output. It keeps the first error, after which nothing more is written.
 type sink struct {
 	w   io.Writer
 	err error

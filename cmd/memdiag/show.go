@@ -103,11 +103,11 @@ at a moment in it. If the history has an out-of-memory error, that is the defaul
 	return cmd
 }
 
-// openAt reads a snapshot. Of a run it reads the last one, or for --at oom the one that recorded the out-of-memory error.
+// openAt reads a snapshot. For a run it is the last one, or with --at oom the one with the out-of-memory error.
 func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, string, error) {
 	switch {
 	case at.at != (snapshot.At{}) && isSnapshot(name):
-		return env.openSnapshotAt(name, at.at) // without reading its end first
+		return env.openSnapshotAt(name, at.at) // without first reading its end
 	case at.at.Kind == snapshot.AtOOM:
 		return env.openOfRun(name, "memory ran out in %s; %s has the record of it", files.Opener.OpenOutOfMemory)
 	}
@@ -118,8 +118,7 @@ func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, str
 	return s, path, err
 }
 
-// afterShow names the commands that show more of what was shown: the record of a PyTorch snapshot at its peak and as a page, or
-// the run that it is of.
+// afterShow names the commands that show more: the record of a PyTorch snapshot at its peak and as a page, or the run of the snapshot.
 func (env *environment) afterShow(s *snapshot.Snapshot, path string, atEnd bool) {
 	switch run := filepath.Dir(path); {
 	case path == "":
@@ -136,10 +135,10 @@ func (env *environment) afterShow(s *snapshot.Snapshot, path string, atEnd bool)
 // atFlag is --at.
 type atFlag struct {
 	at   snapshot.At
-	auto bool // it was not given
+	auto bool // whether it was not given
 }
 
-// register lets a command show one snapshot at a moment.
+// register adds the flag for one snapshot at a moment.
 func (f *atFlag) register(cmd *cobra.Command) {
 	cmd.Flags().Var(f, "at", "moment in a PyTorch snapshot's history: peak, oom, start, end, step:N, or time:DURATION since its first event (default oom where a request failed, else end)")
 	completeWords(cmd, "at", []string{"peak", "oom", "start", "end"})
@@ -161,7 +160,7 @@ func (f *atFlag) Set(text string) (err error) {
 	return err
 }
 
-// turnTo reads the snapshot of a run of one at the moment that is asked for.
+// turnTo reads the only snapshot of a run at the requested moment.
 func (env *environment) turnTo(cmd *cobra.Command, run *snapshot.Run, at *atFlag) (err error) {
 	switch {
 	case len(run.Snapshots) != 1 && !at.auto:
@@ -172,7 +171,7 @@ func (env *environment) turnTo(cmd *cobra.Command, run *snapshot.Run, at *atFlag
 	return err
 }
 
-// wanted reports whether a snapshot that was read at its end is to be read at a moment.
+// wanted reports whether a snapshot that was read at its end should be read at a moment.
 func (f *atFlag) wanted(s *snapshot.Snapshot) bool {
 	if f.auto && s.History.Refused != nil {
 		f.at = snapshot.At{Kind: snapshot.AtOOM}

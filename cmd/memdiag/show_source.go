@@ -11,7 +11,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// readSource reads the file of --source, which some of a snapshot's stacks must name.
+// readSource reads the file of --source, which must occur in the snapshot's stacks.
 func readSource(path string, s *snapshot.Snapshot) (*report.Source, error) {
 	recorded, others := report.RecordedAs(s, path)
 	switch {
@@ -43,7 +43,7 @@ func readSource(path string, s *snapshot.Snapshot) (*report.Source, error) {
 	return &report.Source{Path: path, File: recorded, Lines: strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n"), Changed: !taken.IsZero() && info.ModTime().After(taken)}, nil
 }
 
-// some are the first few of many names.
+// some returns the first few of many names.
 func some(names []string) []string {
 	const few = 5
 	if len(names) > few {

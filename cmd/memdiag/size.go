@@ -16,7 +16,7 @@ func (s *sizeFlag) String() string {
 	return snapshot.Bytes(*s).String()
 }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (s *sizeFlag) Type() string { return "size" }
 
 // Set parses the flag.

@@ -21,7 +21,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// soaked is what a soak found.
+// soaked is the result of a soak.
 type soaked struct {
 	SchemaVersion int            `json:"schema_version"`
 	Cycles        []doctor.Cycle `json:"cycles"`
@@ -29,7 +29,7 @@ type soaked struct {
 	Stopped       string         `json:"stopped,omitempty"`
 }
 
-// mostFailures in a row end a soak: the command does not come up again.
+// mostFailures in a row end a soak: the command does not start any more.
 const mostFailures = 3
 
 func newSoakCommand(env *environment) *cobra.Command {
@@ -60,7 +60,7 @@ a budget, fails or leaves memory behind, and 4 if a cycle is undecided.`,
 				return usagef(cmd, "--for must not be negative")
 			}
 			if length > 0 && !cmd.Flags().Changed("cycles") {
-				cycles = math.MaxInt // only the time ends it
+				cycles = math.MaxInt // the time limit ends it
 			}
 			l.args, l.options = args, diff.DefaultOptions()
 			found, err := l.soak(cmd.Context(), cycles, length, budgets)
@@ -82,7 +82,7 @@ a budget, fails or leaves memory behind, and 4 if a cycle is undecided.`,
 	return cmd
 }
 
-// soak runs the cycles. An interrupt ends it, and what was found until then is returned.
+// soak runs the cycles. An interrupt ends it, and returns the results so far.
 func (l *lab) soak(ctx context.Context, cycles int, length time.Duration, budgets budgetFlags) (*soaked, error) {
 	found := &soaked{SchemaVersion: 1, Cycles: []doctor.Cycle{}}
 	began, failures := l.env.now(), 0
@@ -117,17 +117,17 @@ func (l *lab) soak(ctx context.Context, cycles int, length time.Duration, budget
 
 const sharedFolder = "/dev/shm"
 
-// sharedFiles are the names of the files of shared memory; none on systems that have no folder of them.
+// sharedFiles are the names of the files in shared memory; none on systems without a folder for them.
 func sharedFiles() map[string]bool {
 	names := make(map[string]bool)
-	entries, _ := os.ReadDir(sharedFolder) // what was read before an error counts
+	entries, _ := os.ReadDir(sharedFolder) // what was read before an error is used
 	for _, e := range entries {
 		names[e.Name()] = true
 	}
 	return names
 }
 
-// leftIn is the size of the files of shared memory that were not there before.
+// leftIn is the size of the shared memory files that did not exist before.
 func leftIn(before map[string]bool) (sum snapshot.Bytes) {
 	for name := range sharedFiles() {
 		if info, err := os.Lstat(filepath.Join(sharedFolder, name)); err == nil && info.Mode().IsRegular() && !before[name] {
@@ -137,7 +137,7 @@ func leftIn(before map[string]bool) (sum snapshot.Bytes) {
 	return sum
 }
 
-// settled is leftIn once nothing more goes: Python's resource tracker removes files shortly after its program.
+// settled is leftIn once no more files are removed: Python's resource tracker removes files shortly after its program ends.
 func settled(ctx context.Context, before map[string]bool) snapshot.Bytes {
 	for range 10 {
 		if leftIn(before) == 0 || ctx.Err() != nil {

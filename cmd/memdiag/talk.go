@@ -12,28 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// How often progress is shown: a person wants to see it move, a log does not.
+// How often progress is shown: often for a person, rarely in a log.
 const (
 	redrawEvery = 100 * time.Millisecond
 	logEvery    = 10 * time.Second
 )
 
-// talker is standard error: all that is said to a person, never data. Its
-// methods may be called from several goroutines.
+// talker is standard error: all messages for people, never data. Its methods may be called from several goroutines.
 type talker struct {
 	mu    sync.Mutex
 	w     io.Writer
 	term  terminal
 	quiet bool // silences everything but fail
 	now   func() time.Time
-	// program is how a user calls memdiag.
+	// program is the command that runs memdiag.
 	program string
 
-	progressed time.Time // of the last progress shown, at first of the start
-	onLine     bool      // a progress line stands unfinished on the terminal
-	// heard takes each status, whether it is shown or not; nil for nobody.
+	progressed time.Time // when progress was last shown, at first the start
+	onLine     bool      // whether an unfinished progress line is on the terminal
+	// heard receives each status, whether it is shown or not; nil for none.
 	heard func(string)
-	ended bool // what is still being computed has no progress any more
+	ended bool // whether progress is no longer shown, even if something is still computed
 }
 
 // say prints one line that begins with the program's name.
@@ -41,8 +40,8 @@ func (t *talker) say(format string, args ...any) {
 	t.line("memdiag: " + fmt.Sprintf(format, args...))
 }
 
-// next prints the memdiag command that a user would run after this one, as this
-// one was run. Paths that a shell would split or expand are quoted.
+// next prints the memdiag command that a user would probably run next, called as this one was. Paths that a shell would split or expand
+// are quoted.
 func (t *talker) next(command string, paths ...string) {
 	line := "next: " + t.program + " " + command
 	for _, path := range paths {
@@ -61,8 +60,8 @@ func (t *talker) line(s string) {
 	fmt.Fprintln(t.w, oneLine(s))
 }
 
-// progress shows how far a command has come: in place on a terminal, else at
-// most one line every ten seconds. Call it as often as there is news.
+// progress shows how far a command has come: on one line of a terminal, else at most one line every ten seconds. Call it whenever there
+// is news.
 func (t *talker) progress(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +83,7 @@ func (t *talker) progress(format string, args ...any) {
 		fmt.Fprintln(t.w, text)
 		return
 	}
-	// A line that wraps cannot be drawn over.
+	// A line that wraps could not be overwritten.
 	if r := []rune(text); t.term.width > 0 && len(r) >= t.term.width {
 		text = string(r[:t.term.width-1])
 	}
@@ -92,7 +91,7 @@ func (t *talker) progress(format string, args ...any) {
 	t.onLine = true
 }
 
-// status shows how things stand, in place; where that is no terminal it is not shown.
+// status shows a state on one line of a terminal; it shows nothing without a terminal.
 func (t *talker) status(text string) {
 	if t.heard != nil {
 		t.heard(text)
@@ -102,14 +101,14 @@ func (t *talker) status(text string) {
 	}
 }
 
-// clear wipes the progress line, if one stands.
+// clear removes the progress line, if there is one.
 func (t *talker) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clearLocked()
 }
 
-// divert has all that is said written to w, which is no terminal, until back is called.
+// divert sends all messages to w, which is no terminal, until back is called.
 func (t *talker) divert(w io.Writer) (back func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +122,7 @@ func (t *talker) divert(w io.Writer) (back func()) {
 	}
 }
 
-// end wipes the progress line for good.
+// end removes the progress line, and shows no more progress.
 func (t *talker) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,8 +137,7 @@ func (t *talker) clearLocked() {
 	}
 }
 
-// fail prints an error and its way out, one line each, quiet or not. An
-// exitError without a cause prints nothing.
+// fail prints an error and its hint, one line each, even if quiet. An exitError without a cause prints nothing.
 func (t *talker) fail(err error) {
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		return
@@ -156,11 +154,10 @@ func (t *talker) fail(err error) {
 func (t *talker) raw(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = t.w.Write(p) // nobody is left to be told
+	_, _ = t.w.Write(p) // nobody can be told
 }
 
-// oneLine joins lines and escapes what could drive a terminal: names out of a
-// hostile file end up in errors.
+// oneLine joins lines and escapes what could control a terminal: names from a hostile file may be in errors.
 func oneLine(s string) string {
 	var b strings.Builder
 	for i, line := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
@@ -178,7 +175,7 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// shellPath is a path as a word of a shell's command, and no flag of it.
+// shellPath is a path as a word of a shell command that is not taken for a flag.
 func shellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
@@ -186,8 +183,7 @@ func shellPath(path string) string {
 	return shellQuote(path)
 }
 
-// shellQuote is a word as a shell reads it: in quotes where it must be. What does not
-// print is escaped as bash, zsh and ksh understand it.
+// shellQuote is a word for a shell, quoted if needed. Unprintable characters are escaped for bash, zsh and ksh.
 func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=,+@%", r)

@@ -6,12 +6,12 @@ import (
 	"os"
 )
 
-// terminal says what stands behind a stream. The zero value is a file or pipe.
+// terminal describes a stream's terminal. The zero value is a file or pipe.
 type terminal struct {
 	tty   bool
-	dumb  bool // cannot move its cursor
-	width int  // columns; 0 where there is no terminal: do not fold
-	color bool // never the only carrier of a meaning
+	dumb  bool // whether it cannot move its cursor
+	width int  // columns; 0 without a terminal: do not fold
+	color bool // colour never carries a meaning alone
 }
 
 // colorMode is the value of --color.
@@ -25,7 +25,7 @@ const (
 
 func (m *colorMode) String() string { return string(*m) }
 
-// Type is what help shows for the value.
+// Type is the type of the value in help.
 func (m *colorMode) Type() string { return "when" }
 
 // Set parses the flag.
@@ -38,7 +38,7 @@ func (m *colorMode) Set(s string) error {
 	return fmt.Errorf("write auto, always or never")
 }
 
-// newTerminal looks at w once. A stream that is no *os.File is no terminal.
+// newTerminal examines w once. A stream that is no *os.File is no terminal.
 func newTerminal(w io.Writer, mode colorMode, getenv func(string) string) terminal {
 	t := terminal{dumb: getenv("TERM") == "dumb"}
 	if f, ok := w.(*os.File); ok {
@@ -48,7 +48,7 @@ func newTerminal(w io.Writer, mode colorMode, getenv func(string) string) termin
 	return t
 }
 
-// decide applies the mode, then https://no-color.org, then what stands there.
+// decide applies the mode, then https://no-color.org, then the terminal's abilities.
 func (m colorMode) decide(t terminal, getenv func(string) string) bool {
 	switch m {
 	case colorAlways:

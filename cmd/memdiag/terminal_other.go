@@ -4,7 +4,7 @@ package main
 
 import "os"
 
-// columns reports a terminal of 80 columns behind any character device.
+// columns assumes 80 columns for any character device.
 func columns(f *os.File) (int, bool) {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns returns the width of the terminal behind f, 80 where it will not
-// tell, and whether there is one: only a terminal answers the question.
+// columns returns the width of f's terminal, or 80 if it is unknown, and whether f is a terminal: only a terminal answers the request.
 func columns(f *os.File) (int, bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

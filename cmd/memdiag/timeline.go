@@ -68,12 +68,12 @@ With -o FILE.json it writes Chrome's trace events, for Perfetto.`,
 	return cmd
 }
 
-// openTimeline opens a snapshot with the lives of its record's blocks.
+// openTimeline opens a snapshot with the lives of the blocks in its record.
 func (env *environment) openTimeline(name string) (*snapshot.Snapshot, string, error) {
 	return env.openSnapshotBy(name, func(o *files.Opener) { o.Timeline = true })
 }
 
-// chosenTimeline is that of a GPU; without a choice the one with the highest peak.
+// chosenTimeline is the timeline of a GPU; by default the one with the highest peak.
 func chosenTimeline(s *snapshot.Snapshot, device string) (*snapshot.Timeline, error) {
 	var best *snapshot.Timeline
 	number := strings.TrimPrefix(device, string(snapshot.CUDA)+":")

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// preferUsersPrograms has a command, such as python, be looked for among the user's programs first. uvx
-// makes an environment for memdiag alone and puts it first on PATH: its Python has none of the user's
-// libraries. That environment goes to the end of PATH.
+// preferUsersPrograms has commands such as python found among the user's programs first. uvx makes an environment for memdiag alone and
+// puts it first on PATH, but its Python has none of the user's libraries. It is moved to the end of PATH.
 func (env *environment) preferUsersPrograms() {
 	program, err := os.Executable()
 	if err != nil {
@@ -27,7 +26,7 @@ func (env *environment) preferUsersPrograms() {
 	}
 }
 
-// madeForMemdiag reports whether a folder is a virtual environment of Python with no package but memdiag.
+// madeForMemdiag reports whether a folder is a Python virtual environment with no package but memdiag.
 func madeForMemdiag(folder string) bool {
 	if _, err := os.Stat(filepath.Join(folder, "pyvenv.cfg")); err != nil {
 		return false
@@ -36,7 +35,7 @@ func madeForMemdiag(folder string) bool {
 	return err == nil && len(packages) == 1 && strings.HasPrefix(filepath.Base(packages[0]), "memdiag-")
 }
 
-// escaped is a path as a pattern that matches it alone.
+// escaped is a pattern that matches only this path.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

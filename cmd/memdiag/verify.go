@@ -56,7 +56,7 @@ compared with the same rank of the first run; --rank chooses one.`,
 			}
 			answer, err := report.Verify(env.stdout, verified)
 			if err != nil && env.stdout.err == nil {
-				return err // else nobody reads on, which does not change the code
+				return err // if nobody reads stdout, the exit code stays the same
 			}
 			switch answer {
 			case baseline.Remains:
@@ -72,7 +72,7 @@ compared with the same rank of the first run; --rank chooses one.`,
 	return cmd
 }
 
-// openToVerify reads a run, also one that ended before there was a snapshot.
+// openToVerify reads a run, even one that ended before the first snapshot.
 func (env *environment) openToVerify(name string) (*snapshot.Run, error) {
 	run, err := env.openRun([]string{name})
 	if errors.Is(err, fs.ErrNotExist) && isRun(name) {
@@ -81,7 +81,7 @@ func (env *environment) openToVerify(name string) (*snapshot.Run, error) {
 	return run, err
 }
 
-// ranksOfEither are the ranks that one of two runs has, or NoRank where neither has several.
+// ranksOfEither are the ranks in either of two runs, or NoRank if neither has several.
 func ranksOfEither(runs [2]*snapshot.Run) []int {
 	if len(runs[0].Ranks) <= 1 && len(runs[1].Ranks) <= 1 {
 		return []int{snapshot.NoRank}
@@ -91,8 +91,8 @@ func ranksOfEither(runs [2]*snapshot.Run) []int {
 	return slices.DeleteFunc(slices.Compact(all), func(rank int) bool { return rank == snapshot.NoRank })
 }
 
-// verifyRanks compares each rank of the run after a fix with the same rank before, or with the lowest before if only the run
-// after has it. The runs are those of their lowest ranks.
+// verifyRanks compares each rank of the run after a fix with the same rank before, or with the lowest before if only the run after has
+// it. The runs are opened at their lowest ranks.
 func (env *environment) verifyRanks(runs [2]*snapshot.Run, ranks []int, options diff.Options) ([]report.Verified, error) {
 	var out []report.Verified
 	for i, rank := range ranks {
@@ -125,7 +125,7 @@ func (env *environment) verifyRanks(runs [2]*snapshot.Run, ranks []int, options 
 	return out, nil
 }
 
-// isRun reports whether a folder is that of a recorded run, whatever else it holds.
+// isRun reports whether a folder has a recorded run, whatever else it has.
 func isRun(name string) bool {
 	info, err := os.Stat(filepath.Join(name, rundir.InfoName))
 	return err == nil && info.Mode().IsRegular()
@@ -139,7 +139,7 @@ func snapshots(n int) string {
 	return fmt.Sprintf("%d snapshots", n)
 }
 
-// tooFew says that a run has fewer than two snapshots, and that its command failed, if it did.
+// tooFew says that a run has fewer than two snapshots and, if so, that its command failed.
 func tooFew(name string, run *snapshot.Run) string {
 	text := fmt.Sprintf("%s has %s, and growth takes two", report.Printable(name), snapshots(len(run.Snapshots)))
 	if code := run.Info.ExitCode; code != nil && *code != 0 {

@@ -21,8 +21,7 @@ func newVersionCommand(env *environment) *cobra.Command {
 	}
 }
 
-// version tells the module's version, as the go command stamped it, and what it
-// was built with and for.
+// version returns the module's version, as stamped by the go command, with the Go version and the platform.
 func version() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

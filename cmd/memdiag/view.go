@@ -22,7 +22,7 @@ import (
 	"github.com/memdiag/memdiag/report"
 )
 
-// viewStacks is how many stacks pprof's pages hold at ease.
+// viewStacks is how many stacks pprof's pages can show without delay.
 const viewStacks = 2000
 
 func newViewCommand(env *environment) *cobra.Command {
@@ -90,8 +90,7 @@ snapshot may name any file.`,
 	return cmd
 }
 
-// serve answers on a port of the loopback interface until ctx ends, which is not
-// an error.
+// serve serves on a port of the loopback interface until ctx ends, which is no error.
 func (env *environment) serve(ctx context.Context, site http.Handler, browse bool) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,7 +109,7 @@ func (env *environment) serve(ctx context.Context, site http.Handler, browse boo
 	stop := context.AfterFunc(ctx, func() {
 		closing.Add(1)
 		defer closing.Done()
-		_ = server.Close() // nobody waits for an answer any more
+		_ = server.Close() // no answer is awaited any more
 	})
 	defer stop()
 	err = server.Serve(listener)
@@ -121,13 +120,12 @@ func (env *environment) serve(ctx context.Context, site http.Handler, browse boo
 	return err
 }
 
-// browse opens the user's browser, if one is there. Other users see the words of its command,
-// but not the key: it opens a file that only this user may read and that leads to the URL. Call
-// end when nothing is served any more.
+// browse opens the user's browser, if there is one. Other users can see the words of its command, but not the key: it opens a file that
+// only this user may read, which leads to the URL. Call end when nothing is served any more.
 func (env *environment) browse(ctx context.Context, url string) (end func()) {
-	dir, err := os.MkdirTemp("", "memdiag-view-") // of mode 0700
+	dir, err := os.MkdirTemp("", "memdiag-view-") // with mode 0700
 	if err != nil {
-		return func() {} // the URL stands above
+		return func() {} // the URL was printed
 	}
 	end = func() { _ = os.RemoveAll(dir) }
 	page := filepath.Join(dir, "open.html")
@@ -144,7 +142,7 @@ func (env *environment) browse(ctx context.Context, url string) (end func()) {
 	return end
 }
 
-// leadingPage leads to a URL, by itself or, where a browser asks, by a link.
+// leadingPage leads to a URL, automatically or, if a browser asks first, by a link.
 const leadingPage = `<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
@@ -153,8 +151,8 @@ const leadingPage = `<!DOCTYPE html>
 <p><a href="%s">memdiag view</a></p>
 `
 
-// guarded serves site below the key alone, and only to requests that were meant
-// for this address: another name that leads here is another site's.
+// guarded serves site only below the key, and only for requests with this address as host: another name that resolves to this address
+// belongs to another site.
 func guarded(site http.Handler, address, key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -14,19 +14,18 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// sourcePage is pprof's page of source lines. pprof opens whatever file a profile names, and so
-// is given copies of those that may be read, under names that are in a folder of memdiag's own.
+// sourcePage is pprof's page of source lines. pprof opens any file that a profile names, so it gets copies of the files that may be
+// read, with names in a folder of memdiag.
 const sourcePage = "/source"
 
-// What is copied of source files.
+// Limits for copied source files.
 const (
-	maxSource  = 4 << 20 // bytes of one
+	maxSource  = 4 << 20 // bytes of one file
 	maxSources = 64 << 20
 )
 
-// sourceSite is pprof's page of source lines with those files that a profile names and that lie
-// below the folders, links resolved. Without folders no file is opened. Call end when nobody
-// asks for it any more.
+// sourceSite is pprof's page of source lines, with the files that a profile names and that are below the folders after links are
+// resolved. Without folders no file is opened. Call end when the page is no longer needed.
 func sourceSite(p *profile.Profile, folders []string, say func(string)) (page http.Handler, end func(), err error) {
 	if len(folders) == 0 {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -50,8 +49,8 @@ func sourceSite(p *profile.Profile, folders []string, say func(string)) (page ht
 	return withoutPrefix(page, copies), end, nil
 }
 
-// copySources copies source files that the profile names, and returns the profile with the names
-// of copies, whether there is one or not.
+// copySources copies source files that the profile names, and returns the profile with the names of the copies, whether or not a copy
+// exists.
 func copySources(p *profile.Profile, folders []string, copies string) (renamed *profile.Profile, served int, err error) {
 	var roots []*os.Root
 	defer func() {
@@ -95,7 +94,7 @@ func copySources(p *profile.Profile, folders []string, copies string) (renamed *
 				continue
 			}
 			if err := os.MkdirAll(filepath.Dir(of), 0o700); err != nil {
-				break // a name too long, or one that is a folder of another's: it has no copy
+				break // the name is too long, or a folder of another copy: it has no copy
 			}
 			if err := os.WriteFile(of, text, 0o600); err != nil {
 				break
@@ -116,8 +115,7 @@ func reasonOf(err error) error {
 	return err
 }
 
-// sourceBelow reads a regular file below a folder, of so many bytes at most. A link may lead
-// from one place below it to another.
+// sourceBelow reads a regular file below a folder, at most most bytes. A link may lead to another place below the folder.
 func sourceBelow(r *os.Root, name string, most int64) (text []byte, ok bool) {
 	path := name
 	if !filepath.IsAbs(path) {
@@ -134,7 +132,7 @@ func sourceBelow(r *os.Root, name string, most int64) (text []byte, ok bool) {
 	if err != nil || !filepath.IsLocal(below) {
 		return nil, false
 	}
-	// What takes the file's place meanwhile is refused by the root, or is not waited for.
+	// If another file takes its place meanwhile, the root refuses it, or it is opened without waiting.
 	if info, err := r.Lstat(below); err != nil || !info.Mode().IsRegular() || info.Size() > most {
 		return nil, false
 	}
@@ -150,7 +148,7 @@ func sourceBelow(r *os.Root, name string, most int64) (text []byte, ok bool) {
 	return text, err == nil && int64(len(text)) <= most
 }
 
-// withoutPrefix serves a page in which files have the names that the profile gives them.
+// withoutPrefix serves a page in which files have the profile's names.
 func withoutPrefix(page http.Handler, copies string) http.Handler {
 	relative := filepath.Join(copies, "relative")
 	names := strings.NewReplacer(filepath.Join(copies, "absolute"), "", relative+string(filepath.Separator), "", relative, ".")

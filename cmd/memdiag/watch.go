@@ -71,7 +71,7 @@ a budget could not be checked, else 0.`,
 	return cmd
 }
 
-// watching is one call of the command.
+// watching is the options of one call of the command.
 type watching struct {
 	env     *environment
 	every   time.Duration
@@ -83,7 +83,7 @@ type watching struct {
 	budgets budgetFlags
 }
 
-// resolve is the folder of a run, which may be named by a process.
+// resolve is the folder of a run; name may also be a process.
 func (w *watching) resolve(name string) (string, error) {
 	if strings.Contains(name, "://") {
 		return "", badInput(withHint(errors.New("a URL is no run"), "memdiag record --pprof URL --watch records what a Go program serves there, and follows it"))
@@ -141,7 +141,7 @@ func (w *watching) run(cmd *cobra.Command, name string) error {
 	return w.follow(cmd.Context(), follower, w.tell)
 }
 
-// follow looks until the run has ended, or nobody wants to know. What is new is given to show.
+// follow looks at the run until it has ended, or ctx is done. Each look is passed to show with what is new.
 func (w *watching) follow(ctx context.Context, follower *watch.Follower, show func(*watch.Look, []report.Live) error) error {
 	delivery := deliveries{alarms: &w.alarms, env: w.env, dir: follower.Dir}
 	defer func() { delivery.close(ctx) }()
@@ -150,7 +150,7 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 	var trimmed time.Time
 	for first := true; ; first = false {
 		if time.Since(trimmed) > trimEvery {
-			debug.FreeOSMemory() // what a look has read is not needed until the next one
+			debug.FreeOSMemory() // memory for a look is not needed until the next one
 			trimmed = time.Now()
 		}
 		look, err := follower.Next(ctx)
@@ -193,14 +193,14 @@ func (w *watching) follow(ctx context.Context, follower *watch.Follower, show fu
 	}
 }
 
-// A watcher runs as long as the program. Its heap has a quarter of garbage at most, and now and then what is free goes back to
-// the system: that takes 3 ms.
+// A watcher runs as long as the program. Its heap has at most a quarter of garbage, and free memory is returned to the system now and
+// then, which takes 3 ms.
 const (
 	watchersGarbage = 25
 	trimEvery       = 10 * time.Second
 )
 
-// unchecked says of a run that has ended which budgets could not be checked: before, what they are for may yet come.
+// unchecked reports the budgets that could not be checked, once the run has ended: before, what they are about may still appear.
 func (w *watching) unchecked(look *watch.Look) (found bool) {
 	for i := range look.Ranks {
 		for _, o := range look.Ranks[i].Budgets {
@@ -213,10 +213,10 @@ func (w *watching) unchecked(look *watch.Look) (found bool) {
 	return found
 }
 
-// rereadEvery is how often what cannot be read is tried again.
+// rereadEvery is the time before what could not be read is read again.
 const rereadEvery = 10 * time.Second
 
-// follower looks at the run in a folder every so often.
+// follower looks at the run in a folder at intervals.
 func (env *environment) follower(dir string, every time.Duration, options diff.Options, budgets budgetFlags) *watch.Follower {
 	f := &watch.Follower{
 		Dir: dir, Every: every, Retry: rereadEvery, Judge: options.Analyze,
@@ -228,7 +228,7 @@ func (env *environment) follower(dir string, every time.Duration, options diff.O
 	return f
 }
 
-// openRanks reads all ranks of a run, one at least, and hands on each.
+// openRanks reads all ranks of a run, at least one, and calls each for every rank.
 func openRanks(opener files.Opener, dir string, each func(*snapshot.Run) error) error {
 	folder, err := opener.LookThrough(dir)
 	if err != nil {
@@ -253,7 +253,7 @@ func openRanks(opener files.Opener, dir string, each func(*snapshot.Run) error) 
 	return nil
 }
 
-// watchBeside judges a run that this process records, and hands each look on. With stop it looks for the last time, unless ctx is done.
+// watchBeside judges a run that this process records, and passes each look to looked. stop takes the last look, unless ctx is done.
 func (env *environment) watchBeside(ctx context.Context, dir string, budgets budgetFlags, looked func(*watch.Look)) (stop func()) {
 	going, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -271,7 +271,7 @@ func (env *environment) watchBeside(ctx context.Context, dir string, budgets bud
 				look, err = follower.Last()
 			}
 			if err != nil {
-				return // the recording says what is wrong with the folder
+				return // the recording reports problems with the folder
 			}
 			looked(look)
 		}
@@ -282,11 +282,11 @@ func (env *environment) watchBeside(ctx context.Context, dir string, budgets bud
 	}
 }
 
-// sayEvents says what a look shows that is new.
+// sayEvents prints what is new in a look.
 func (env *environment) sayEvents(look *watch.Look) {
 	for _, e := range look.Events(false) {
 		if e.Kind == report.LiveEnded {
-			continue // which the recording says
+			continue // the recording reports it
 		}
 		for _, line := range e.Lines(workingFolder()) {
 			env.talk.say("%s", line)
@@ -294,7 +294,7 @@ func (env *environment) sayEvents(look *watch.Look) {
 	}
 }
 
-// tell prints what is new, and how the run stands.
+// tell prints what is new, and the state of the run.
 func (w *watching) tell(look *watch.Look, events []report.Live) error {
 	here := workingFolder()
 	for _, e := range events {

@@ -14,7 +14,7 @@ import (
 	"github.com/memdiag/memdiag/watch"
 )
 
-// alarms are what memdiag watch does about a leak.
+// alarms is what memdiag watch does on a leak.
 type alarms struct {
 	command               string
 	webhook, alertmanager urlFlag
@@ -35,7 +35,7 @@ func (a *alarms) flags(cmd *cobra.Command) {
 	completeWords(cmd, "stop-signal", []string{"TERM", "INT", "HUP", "USR1", "USR2"})
 }
 
-// receivers are where alarms go.
+// receivers are the receivers of alarms.
 func (a *alarms) receivers(env *environment) (all []watch.Receiver) {
 	if a.command != "" {
 		all = append(all, watch.Command{Line: a.command, Output: env.child.err})
@@ -49,10 +49,10 @@ func (a *alarms) receivers(env *environment) (all []watch.Receiver) {
 	return all
 }
 
-// lastDeliveries is how long memdiag goes on after the run's end to deliver what is under way.
+// lastDeliveries is how long memdiag waits after the run's end for deliveries in progress.
 const lastDeliveries = 30 * time.Second
 
-// interruptedDeliveries is how long it does so after Ctrl-C: somebody waits for his prompt.
+// interruptedDeliveries is the same after Ctrl-C, when a user waits for the prompt.
 const interruptedDeliveries = 3 * time.Second
 
 // end stops the run.
@@ -95,7 +95,7 @@ func (u *urlFlag) Set(v string) error {
 	return nil
 }
 
-// conditionFlag is when a run is stopped: once any of the conditions is met.
+// conditionFlag says when a run is stopped: if any of the conditions is met.
 type conditionFlag struct {
 	watch.Condition
 	text string

@@ -10,16 +10,16 @@ import (
 	"github.com/memdiag/memdiag/watch"
 )
 
-// deliveries bring the alarms of one run to where they go.
+// deliveries deliver the alarms of one run.
 type deliveries struct {
 	alarms *alarms
 	env    *environment
 	dir    string
 	to     *watch.Deliverer // nil before the first look
-	before []report.Live    // alarms of the run's past: of each what it came to
+	before []report.Live    // alarms of the run's past, each with its latest state
 }
 
-// take delivers what a look shows. Of the past only what has come of it by now is delivered.
+// take delivers the events of a look. For looks at the past, only the latest state of each alarm is delivered, afterwards.
 func (d *deliveries) take(look *watch.Look, events []report.Live, here report.Folder) {
 	if d.to == nil || look.Other {
 		d.open(look)
@@ -44,7 +44,7 @@ func (d *deliveries) take(look *watch.Look, events []report.Live, here report.Fo
 	d.before = nil
 }
 
-// open begins to deliver alarms of the run that a look is of.
+// open starts to deliver alarms of the look's run.
 func (d *deliveries) open(look *watch.Look) {
 	if d.to != nil {
 		d.to.Close(interruptedDeliveries)
@@ -64,7 +64,7 @@ func (d *deliveries) open(look *watch.Look) {
 	d.to = watch.NewDeliverer(receivers, ledger, say)
 }
 
-// close waits for what is under way.
+// close waits for deliveries in progress.
 func (d *deliveries) close(ctx context.Context) {
 	switch {
 	case d.to == nil:

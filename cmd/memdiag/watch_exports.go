@@ -17,13 +17,13 @@ import (
 	"github.com/memdiag/memdiag/watch"
 )
 
-// exports are where the metrics of a watched run go.
+// exports are the destinations of a watched run's metrics.
 type exports struct {
 	listen, textfile string
 	push             urlFlag
 	lingers          time.Duration
 	page             metrics.Page
-	rendered         bool // the page has metrics
+	rendered         bool // whether the page has metrics
 }
 
 func (e *exports) flags(cmd *cobra.Command) {
@@ -35,7 +35,7 @@ func (e *exports) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("textfile", "prom")
 }
 
-// open begins to serve, if that is asked for. Call stop when nothing is served any more.
+// open starts to serve, if requested. Call stop when nothing is served any more.
 func (e *exports) open(cmd *cobra.Command, env *environment) (stop func(), err error) {
 	if e.textfile != "" && filepath.Ext(e.textfile) != ".prom" {
 		return nil, usagef(cmd, "--textfile %s: node_exporter reads files that end in .prom", e.textfile)
@@ -73,7 +73,7 @@ func (e *exports) open(cmd *cobra.Command, env *environment) (stop func(), err e
 // pushVariable has a secret, which the command line would show to every user of the machine.
 const pushVariable = "MEMDIAG_PUSH_AUTHORIZATION"
 
-// serve begins to serve.
+// serve starts to serve.
 func (e *exports) serve(cmd *cobra.Command, env *environment) (stop func(), err error) {
 	host, _, err := net.SplitHostPort(e.listen)
 	if err != nil {
@@ -101,17 +101,17 @@ func (e *exports) serve(cmd *cobra.Command, env *environment) (stop func(), err 
 	}, nil
 }
 
-// answerWithin is how long a request may take: a page is small.
+// answerWithin bounds a request; a page is small.
 const answerWithin = 10 * time.Second
 
-// loopback reports whether only this machine reaches an address.
+// loopback reports whether an address can be reached from this machine only.
 func loopback(at net.Addr) bool {
 	tcp, ok := at.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// site is the page of metrics. Served to this machine alone, it answers only to names of this machine: another name that
-// leads here is another site's, which a browser would let read it.
+// site is the page of metrics. If it is served to this machine alone, it accepts only hosts that name this machine: another name that
+// resolves to it belongs to another site, which a browser would let read the page.
 func (e *exports) site(host string, alone bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", e.page.Handler())
@@ -128,7 +128,7 @@ func (e *exports) site(host string, alone bool) http.Handler {
 	})
 }
 
-// local reports whether a request's host is this machine by number, as localhost, or as the user calls it.
+// local reports whether a request's host is this machine: by number, as localhost, or by the name that the user gave.
 func local(asked, host string) bool {
 	name := asked
 	if h, _, err := net.SplitHostPort(asked); err == nil {
@@ -139,7 +139,7 @@ func local(asked, host string) bool {
 	return name == "localhost" || name == host || ip != nil && ip.IsLoopback()
 }
 
-// put renders a look. Who reads the page meanwhile gets the one before.
+// put renders a look. Until it is done, readers get the previous page.
 func (e *exports) put(env *environment, dir string, look *watch.Look) error {
 	if e.listen == "" && e.textfile == "" && e.push.URL == nil {
 		return nil
@@ -165,7 +165,7 @@ func (e *exports) put(env *environment, dir string, look *watch.Look) error {
 	}
 	err := env.writeFile(e.textfile, func(w io.Writer) error { return metrics.Text(w, all) })
 	if err != nil && !look.Ended {
-		env.talk.fail(err) // a full disk may have room again; the run is watched on
+		env.talk.fail(err) // a full disk may have room again, so the watch goes on
 		return nil
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 	"github.com/memdiag/memdiag/watch/screen"
 )
 
-// mayFill refuses --full if there is no terminal to fill.
+// mayFill returns an error for --full if there is no terminal to fill.
 func (w *watching) mayFill(cmd *cobra.Command) error {
 	if w.format.value != "text" {
 		return usagef(cmd, "--full and --format %s exclude each other", w.format.value)
@@ -31,7 +31,7 @@ func (w *watching) mayFill(cmd *cobra.Command) error {
 	return nil
 }
 
-// onScreen follows the run on the whole terminal, until the user quits. What was said meanwhile is printed after it.
+// onScreen follows the run on the whole terminal until the user quits. Messages from that time are printed afterwards.
 func (w *watching) onScreen(cmd *cobra.Command, follower *watch.Follower) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -43,9 +43,9 @@ func (w *watching) onScreen(cmd *cobra.Command, follower *watch.Follower) error 
 	meanwhile := &said{show: s.Say}
 	child := w.env.child.err
 	back := w.env.talk.divert(meanwhile)
-	w.env.child.err = meanwhile // what --on-leak's command prints
+	w.env.child.err = meanwhile // the output of --on-leak's command
 
-	show := func(look *watch.Look, events []report.Live) error { //nolint:unparam // as tell, which has a file to write to
+	show := func(look *watch.Look, events []report.Live) error { //nolint:unparam // like tell, which has a file to write to
 		for _, e := range events {
 			for i, line := range e.Lines(here) {
 				meanwhile.line(line, i == 0)
@@ -58,7 +58,7 @@ func (w *watching) onScreen(cmd *cobra.Command, follower *watch.Follower) error 
 	go func() {
 		err := w.safely(ctx, follower, show)
 		if exit, ok := errors.AsType[*exitError](err); err != nil && (!ok || exit.err != nil) {
-			s.Quit() // else the run has ended, and the user may want to look on
+			s.Quit() // otherwise the run has ended, and the user may want to go on reading
 		}
 		followed <- err
 	}()
@@ -78,7 +78,7 @@ func (w *watching) onScreen(cmd *cobra.Command, follower *watch.Follower) error 
 	return err
 }
 
-// safely is follow, and an error in place of a panic: the terminal has to become again what it was.
+// safely is follow with an error instead of a panic, so that the terminal is restored.
 func (w *watching) safely(ctx context.Context, follower *watch.Follower, show func(*watch.Look, []report.Live) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -100,18 +100,18 @@ func (w *watching) report(cmd *cobra.Command, dir string) (string, error) {
 	return path, env.writeReport(cmd, []string{dir}, path, w.judging, &atFlag{auto: true})
 }
 
-// mostSaid is how many lines are kept for after the screen.
+// mostSaid is how many lines are kept to print after the screen.
 const mostSaid = 1000
 
-// said is what is said while a screen is shown.
+// said collects messages while a screen is shown.
 type said struct {
 	show  func(string)
 	mu    sync.Mutex
 	lines []string
-	rest  []byte // of a line that has not ended
+	rest  []byte // part of a line that has not ended
 }
 
-// Write takes lines that are shown and kept.
+// Write shows and keeps lines.
 func (s *said) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	s.rest = append(s.rest, p...)
@@ -130,10 +130,10 @@ func (s *said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mostLine is how long a line may be.
+// mostLine is the longest line in bytes.
 const mostLine = 4096
 
-// line keeps a line, and shows it.
+// line keeps a line, and shows it if shown is set.
 func (s *said) line(text string, shown bool) {
 	s.mu.Lock()
 	s.lines = append(s.lines, text)

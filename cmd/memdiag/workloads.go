@@ -67,7 +67,7 @@ func workloadsText(w io.Writer, seed int64) error {
 	return table.Flush()
 }
 
-// families are the kinds of training that a workload stands for.
+// families are the kinds of training that a workload represents.
 func families(w workload.Workload) string {
 	var names []string
 	for _, f := range w.Families {
@@ -76,7 +76,7 @@ func families(w workload.Workload) string {
 	return strings.Join(names, ", ")
 }
 
-// driver is what a growth follows: "step", "3 steps from 40".
+// driver says when growth happens: "step", "3 steps from 40".
 func driver(g workload.Growth) string {
 	of := string(g.Event)
 	if g.Every > 1 {
@@ -88,7 +88,7 @@ func driver(g workload.Growth) string {
 	return of
 }
 
-// rate is what one event adds.
+// rate is the growth of one event.
 func rate(g workload.Growth) string {
 	bytes := g.Bytes.String()
 	if g.Unit != "" {
@@ -141,7 +141,7 @@ type workloadJSON struct {
 	Label    workload.Label    `json:"label"`
 	Families []workload.Family `json:"families"`
 	Cause    string            `json:"cause,omitempty"`
-	Steps    int64             `json:"steps"` // that a run needs to show it
+	Steps    int64             `json:"steps"` // steps that a run needs to show it
 	Growth   []growthJSON      `json:"growth"`
 }
 
@@ -155,7 +155,7 @@ type growthJSON struct {
 	First  int64          `json:"first"`
 	Blocks int64          `json:"blocks"`
 	Bytes  int64          `json:"requested_bytes"`
-	Unit   string         `json:"unit,omitempty"` // of input, that Bytes are for
+	Unit   string         `json:"unit,omitempty"` // unit of input that Bytes are for
 	Shape  workload.Shape `json:"shape"`
 	Base   int64          `json:"base"`
 	Bound  *amountJSON    `json:"bound"` // null for none
