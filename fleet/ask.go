@@ -16,7 +16,7 @@ import (
 // a question about all runs, the server sums up. Queries name the pushes that count, so that an answer shows one state, even if
 // others push meanwhile.
 
-// Servers take 256 KiB of SQL: a query names so many pushes, or so many bytes of fingerprints.
+// Servers accept 256 KiB of SQL, which limits how many pushes, or how many bytes of fingerprints, one query names.
 const (
 	mostNamed      = 5000
 	mostNamedBytes = 64 << 10
@@ -64,7 +64,7 @@ func kindsOf(table string, columns []string) []parquet.Kind {
 	return out
 }
 
-// pushes are the numbers of some runs' pushes, as many as a query names at once.
+// pushes are the push numbers of the wanted runs, in portions that one query can name.
 func (p *Part) pushes(wanted func(*Run) bool) [][]string {
 	var all []string
 	for i := range p.Runs {

@@ -52,7 +52,7 @@ func (p Privacy) of(name string) string {
 	return name
 }
 
-// hashMark begins a hash that stands for a name.
+// hashMark begins a hash that replaces a name.
 const hashMark = "#"
 
 func hashed(name string) string {
@@ -60,7 +60,7 @@ func hashed(name string) string {
 	return hashMark + hex.EncodeToString(sum[:6])
 }
 
-// Bounds on what is stored of a rank, or of a run.
+// Bounds on what is stored about a rank or a run.
 const (
 	topSites   = 20  // call sites that did not change, the largest
 	mostPoints = 200 // snapshots in series
@@ -97,8 +97,8 @@ func NewCollector(run *snapshot.Run, about About) *Collector {
 	}
 }
 
-// IDOf is a run's id: the same for a copy of its folder wherever it is, and for the same run when it has gone on. A folder
-// that does not say when its run began is known by its first two snapshots: a verdict needs as many.
+// IDOf is a run's id. It is the same for a copy of its folder in any place, and for the same run at a later time. A run whose start
+// time is unknown is identified by its first two snapshots, since a verdict needs at least two.
 func IDOf(run *snapshot.Run) string {
 	sum := sha256.New()
 	add := func(values []any) {
@@ -159,7 +159,7 @@ func (c *Collector) Add(run *snapshot.Run, r *diff.Result) {
 	c.tables["verdicts"].Append(c.ID, rank, string(verdict), sentence, unseen)
 }
 
-// verdictOf is clean only where the sentence beside it says "no leak found" without a doubt.
+// verdictOf is clean only if the sentence beside it says "no leak found" without a doubt.
 func verdictOf(r *diff.Result) diff.Verdict {
 	leaks := r.Leaks()
 	for _, c := range r.Children {
@@ -214,7 +214,7 @@ func (c *Collector) findings(rank int, r *diff.Result, role string) (soonest *di
 	return soonest
 }
 
-// pace is steps by second; 0 where the marks have no times.
+// pace is steps per second; 0 if the marks have no times.
 func pace(r *diff.Result) float64 {
 	seconds := r.Last.Mark.Time.Sub(r.First.Mark.Time).Seconds()
 	if r.First.Mark.Time.IsZero() || seconds <= 0 {

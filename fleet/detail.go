@@ -13,7 +13,7 @@ import (
 // Detail is one leak over all runs.
 type Detail struct {
 	Leak
-	Frames  []string    `json:"frames"`  // innermost first, of the run where it was seen last
+	Frames  []string    `json:"frames"`  // innermost first, from the run where it was last seen
 	Holders []Held      `json:"holders"` // the most frequent first
 	In      []DetailRun `json:"in"`      // newest first
 }
@@ -33,7 +33,7 @@ type DetailRun struct {
 	Rate   float64 `json:"rate_per_second"` // mean of the leaking ranks
 }
 
-// Detail is nil where no run has the leak.
+// Detail is nil if no run has the leak.
 func (s *Store) Detail(fingerprint string) (*Detail, error) {
 	leaks, err := s.Leaks(nil)
 	if err != nil {

@@ -16,28 +16,28 @@ import (
 // program, that ended well, went on for long enough, and came to the function. memdiag verify asks the same of two
 // runs, and knows more of them.
 
-// enough is how many blocks a leak must have had time to add, at as many snapshots, in a run that is shorter.
+// enough: in a shorter run, a leak must have had time to add this many blocks, over as many snapshots.
 const enough = 10
 
 // length is how long a run was judged.
 type length struct{ steps, snapshots int64 }
 
-// witness is a run without a leak, and what is kept of it.
+// witness is a run without a leak, with the data that is compared.
 type witness struct {
 	run       Run
 	of        length
-	functions map[baseline.Function]bool // that it reached, of those that are asked for
+	functions map[baseline.Function]bool // those of the requested functions that it reached
 	undecided map[string]bool            // fingerprints that only a longer run can judge
 }
 
-// wanting is a leak in the run where it gathered most.
+// wanting is a leak in the run where it grew most.
 type wanting struct {
 	fingerprint string
 	run         Run
 	of          length
 	blocks      int64
 	function    baseline.Function   // that leaks
-	callers     []baseline.Function // of the program's own code; nil where files are not known
+	callers     []baseline.Function // from the program's own code; nil if files are unknown
 }
 
 // unproven maps the fingerprint of each leak to the reason why no run of a commit shows that it is fixed. A leak that a run
@@ -67,7 +67,7 @@ func (s *Store) unproven(leaks []Leak, commit string) (map[string]string, error)
 	return why, nil
 }
 
-// see calls take for each row of a table that is of one of some runs. The first column is run.
+// see calls take for each row of a table that belongs to one of the runs in in. The first column is run.
 func see[T any](p *Part, in map[string]T, table string, columns []string, take func(of T, b *Batch, row int)) error {
 	return p.scan(table, append([]string{"run"}, columns...), func(r *Run) bool { _, ok := in[r.ID]; return ok }, func(b *Batch) error {
 		for row := range b.Rows {
@@ -131,7 +131,7 @@ func reached(p *Part, in map[string]*witness, asked map[baseline.Function]bool) 
 	end := func() {
 		own := frame.Own(frames)
 		for _, f := range frames {
-			// Without the file's name nothing tells the program's own functions from a library's.
+			// Without the file's name, the program's own functions cannot be distinguished from a library's.
 			if name := baseline.FunctionOf(f); asked[name] && stored(f.File) && own(f) {
 				at.of.functions[name] = true
 			}
@@ -259,7 +259,7 @@ func (w *wanting) held(r *witness) (passed int, why string) {
 	if was <= 0 || is <= 0 {
 		unit, was, is = "seconds", w.run.Seconds, r.run.Seconds
 	}
-	// Another commit has other code: what leaked may be gone, and its caller is there. With other arguments it may come
+	// Another commit has other code: the leaking function may be gone while its caller remains. With other arguments the call may lead
 	// elsewhere.
 	reached := baseline.Begins(w.function.Name) || r.functions[w.function] ||
 		alike && slices.ContainsFunc(w.callers, func(f baseline.Function) bool { return r.functions[f] })

@@ -40,7 +40,7 @@ type Leak struct {
 type runLeak struct {
 	ranks, growth int64
 	rate          float64 // sum over ranks, bytes by second
-	rank          int64   // the last that was counted: rows of one lie together
+	rank          int64   // the last rank that was counted; rows of a rank are adjacent
 }
 
 // lead is the largest finding, which names the leak.
@@ -317,8 +317,8 @@ func atLeads(leaks []Leak, columns []string, see func(i int, b *Batch, row int))
 	return nil
 }
 
-// Change is how a fingerprint leaks at one commit and at another. Rates are bytes by second of a
-// leaking rank, on average; 0 where it does not leak.
+// Change is how a fingerprint leaks at one commit and at another. Rates are bytes per second, averaged over leaking ranks; 0 if it does
+// not leak.
 type Change struct {
 	Fingerprint string  `json:"fingerprint"`
 	Place       string  `json:"place"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Mesh says where in a distributed training a rank is: the axes with their lengths. The
-// last one changes fastest, as launchers number ranks.
+// Mesh says where a rank is in a distributed training: the axes with their lengths. The last axis changes fastest, as launchers number
+// ranks.
 type Mesh []Axis
 
 // Axis is one of a mesh.
@@ -39,8 +39,7 @@ func (m Mesh) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Of is the pipeline stage (the axis pp) and the data-parallel replica (dp) of a rank; -1 where the
-// mesh has no such axis.
+// Of is the pipeline stage (the axis pp) and the data-parallel replica (dp) of a rank; -1 if the mesh has no such axis.
 func (m Mesh) Of(rank int) (stage, replica int) {
 	stage, replica = -1, -1
 	if rank < 0 {

@@ -67,7 +67,7 @@ func openStore(dir, run string) (*Store, error) {
 				p.was, _ = os.Stat(p.dir)
 				if p.Name == run {
 					p.Runs = []Run{{ID: run}} // it is damaged, and about to be replaced
-				} // else it is a merged one, for whose damage no other run is refused
+				} // otherwise it is a merged part; its damage must not hide other runs
 				return nil
 			}
 			return err
@@ -183,8 +183,8 @@ func (b *Batch) run(i int) Run {
 
 func (p *Part) file(table string) string { return filepath.Join(p.dir, table+ending) }
 
-// settle has each run count from one part: where it was added last, and of equal ones from the merged one, since the
-// other is about to go.
+// settle makes each run count from one part: the one where it was last added, or, of equal ones, the merged one, since the other will
+// be deleted.
 func (s *Store) settle() {
 	type place struct{ part, run int }
 	best := make(map[string]place)

@@ -21,7 +21,7 @@ type Rank struct {
 	Live     int64   `json:"live_bytes"`
 	Growth   int64   `json:"growth_bytes"`
 	Slope    float64 `json:"slope_bytes"`      // by step
-	Second   float64 `json:"slope_per_second"` // 0 where there are no times
+	Second   float64 `json:"slope_per_second"` // 0 if there are no times
 	RunsOut  int64   `json:"runs_out_step"`
 	LastStep int64   `json:"last_step"`
 }
@@ -41,7 +41,7 @@ type Group struct {
 	score float64
 }
 
-// Limits of what is called unlike.
+// Limits for calling a group different.
 const (
 	// falseGroups is the share of false ones among the groups that are named.
 	falseGroups = 0.01
@@ -60,10 +60,9 @@ const (
 	medianError = 1.2533
 )
 
-// Unlike finds the groups of ranks whose memory grows unlike their peers', the clearest first. The
-// medians of groups are compared with the median of all, in units of the median absolute deviation. Of groups that share
-// ranks the one is taken that stands out most: a single rank that leaks stands out more than its
-// host, and a host that leaks more than each of its ranks.
+// Unlike finds the groups of ranks whose memory grows differently from that of their peers, the clearest first. The medians of groups
+// are compared with the median of all ranks, in units of the median absolute deviation. Of groups that share ranks, it takes the one
+// that differs most: a single leaking rank differs more than its host, and a leaking host more than each of its ranks.
 func Unlike(ranks []Rank) []Group {
 	var out []Group
 	if all, ok := everyone(ranks); ok {
@@ -100,7 +99,7 @@ func everyone(ranks []Rank) (Group, bool) {
 	return g, !unlike
 }
 
-// clearest is the group that stands out most.
+// clearest is the group that differs most.
 func clearest(ranks []Rank, of int) (Group, bool) {
 	slopes := make([]float64, len(ranks))
 	slope := make(map[int64]float64)
@@ -178,9 +177,9 @@ func nearest(values []float64, center float64) float64 {
 	return high
 }
 
-// middle is the median and the scale of a normal distribution with the same median absolute
-// deviation. Of an even number the lower one is taken, and deviations are those of what is not above
-// it, so that half of all may leak and the other half is still the crowd.
+// middle is the median, and the standard deviation of a normal distribution with the same median absolute deviation. For an even number
+// of values it takes the lower median, and deviations only of values that are not above it. So the measure still describes normal ranks
+// if half of all ranks leak.
 func middle(values []float64) (center, scale float64) {
 	v := slices.Sorted(slices.Values(values))
 	half := (len(v) - 1) / 2
@@ -272,8 +271,8 @@ type Dying struct {
 	Run  Run   `json:"run"`
 	Rank int64 `json:"rank"`
 	Step int64 `json:"runs_out_step"`
-	At   int64 `json:"runs_out_unix"` // by the clock of its machine; 0 where times are unknown
-	// Left is the time from the rank's last snapshot until then, in seconds, by one clock; -1 where times are unknown.
+	At   int64 `json:"runs_out_unix"` // on its machine's clock; 0 if times are unknown
+	// Left is the time from the rank's last snapshot until then, in seconds on one clock; -1 if times are unknown.
 	Left float64 `json:"seconds_left"`
 }
 
@@ -288,9 +287,8 @@ func (d Dying) before(o Dying) bool {
 	return d.Step < o.Step
 }
 
-// Next are the runs that have not ended and whose memory will be full, the soonest first: of each
-// the rank that comes first. What is left is counted from its last snapshot: clocks of machines differ, and
-// a run may have been added long after.
+// Next lists the runs that have not ended and whose memory will be full, the soonest first; for each run the rank that is full first.
+// The remaining time is counted from its last snapshot, since clocks of machines differ, and a run may have been added long after.
 func (s *Store) Next() ([]Dying, error) {
 	first := make(map[string]Dying)
 	for _, p := range s.Parts {
@@ -356,7 +354,7 @@ func (s *Store) Next() ([]Dying, error) {
 	return out, nil
 }
 
-// Find is the runs that a word names: an id or the beginning of one, or a name.
+// Find lists the runs that a word names: an id or its beginning, or a name.
 func (s *Store) Find(word string) []Run {
 	var out []Run
 	for _, r := range s.Runs() {

@@ -31,8 +31,8 @@ const (
 	pageLeaks  = 50
 	pageRuns   = 200
 	pageMaps   = 6  // runs with a heat map
-	pageRows   = 64 // of one
-	pageTimes  = 80 // columns of one
+	pageRows   = 64 // rows of one map
+	pageTimes  = 80 // columns of one map
 	pageSparks = 24
 	heatLevels = 7
 )
@@ -61,7 +61,7 @@ type pageRun struct {
 	Link                                           template.URL
 }
 
-// heatMap is growth over rank and time of one run, and small multiples of its ranks.
+// heatMap shows growth by rank and time in one run, and small plots of its ranks.
 type heatMap struct {
 	ID, Name, Day, Commit, Status, Sentence, Legend, Most string
 	Width, Height                                         int
@@ -132,7 +132,7 @@ func Page(w io.Writer, s *Store, version string, now time.Time) error {
 	for _, r := range runs[:min(len(runs), pageRuns)] {
 		p := pageRun{ID: r.ID, Day: dayText(r.When()), Commit: short(r.Commit), Status: r.Status, Verdict: r.Verdict, Growth: size(r.Growth), Name: report.Printable(r.Name), Leaks: r.Leaks, Ranks: r.Ranks, Steps: r.Steps}
 		p.Anchor = slices.ContainsFunc(v.Maps, func(m heatMap) bool { return m.ID == r.ID })
-		// A run's own page, where there is one beside its snapshots.
+		// The run's own page, if there is one beside its snapshots.
 		if page := filepath.Join(r.Path, "report.html"); filepath.IsAbs(r.Path) && isFile(page) {
 			p.Link = template.URL((&url.URL{Scheme: "file", Path: page}).String()) //nolint:gosec // a path, as an escaped URL
 		}
@@ -290,7 +290,7 @@ func (s *Store) heatMap(r Run) (*heatMap, error) {
 		before := -1
 		for c := range times {
 			step := first + (last-first)*int64(c)/int64(max(times-1, 1))
-			grown := int64(math.MinInt64) // the most of the row's ranks: one that leaks is to be seen
+			grown := int64(math.MinInt64) // the most of the row's ranks, so that a leaking one is visible
 			for _, l := range lines[from:to] {
 				grown = max(grown, l.growth(l.at(step)))
 			}
@@ -318,7 +318,7 @@ func (s *Store) heatMap(r Run) (*heatMap, error) {
 	return m, err
 }
 
-// ranks adds the sentence about the ranks, and small multiples of those least like their peers.
+// ranks adds the sentence about the ranks, and small plots of those that differ most from their peers.
 func (m *heatMap) ranks(s *Store, r Run, lines []line, most int64) error {
 	ranks, err := s.Ranks(r.ID)
 	if err != nil {

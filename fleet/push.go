@@ -13,8 +13,8 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// Limits of what is pushed at once: a server holds the rows of an insertion for each shard, and many small insertions cost it
-// more than few large ones.
+// Limits of one push: a server holds the rows of an insertion in memory for each shard, and many small insertions cost it more than a
+// few large ones.
 const (
 	mostPushed      = 500      // runs
 	mostPushedBytes = 32 << 20 // of packed tables
@@ -23,8 +23,8 @@ const (
 // Pushed says what Push did.
 type Pushed struct{ Runs, Before int } // Before is how many were there
 
-// Push inserts the runs of a folder that the fleet on a server lacks, or has an earlier state of. What a push that ended half way
-// left counts nowhere. Tell is called with how many runs are there after each portion.
+// Push inserts the runs of a folder that the fleet on a server lacks or has in an earlier state. The rows of an interrupted push do not
+// count. tell is called after each portion with the number of runs that are done.
 func Push(ctx context.Context, dir string, a *clickhouse.Address, tell func(done, of int)) (Pushed, error) {
 	local, err := OpenStore(dir)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *server) push(parts []*Part, last int64) (int64, error) {
 	return last, s.insert(TableNamed("runs"), parts, runs)
 }
 
-// pushNumber is one that no other push has: the time in microseconds, and ten bits by chance for others who push in the same
-// one. It is above the last, whose clock may be ahead: then others have the same last.
+// pushNumber is a unique push number: the time in microseconds, and ten random bits for others who push in the same microsecond. It is
+// above the last number, whose clock may be ahead; others have the same last number.
 func pushNumber(last int64) int64 {
 	return max(time.Now().UnixMicro(), last>>pushChance+1)<<pushChance | rand.Int64N(1<<pushChance)
 }
@@ -127,8 +127,8 @@ func CheckServer(ctx context.Context, a *clickhouse.Address) error {
 	return err
 }
 
-// AddToServer stores the tables of one run on a server, in the place of what its fleet has of it. The run counts when all of it is
-// there; of two that add it at once the later one counts.
+// AddToServer stores the tables of one run on a server, replacing the run's earlier state in the fleet. The run counts once all of it
+// is stored. If two add it at the same time, the later one counts.
 func AddToServer(ctx context.Context, a *clickhouse.Address, t Tables) (before Earlier, err error) {
 	s, err := openServer(ctx, a)
 	if err != nil {

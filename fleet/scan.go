@@ -231,7 +231,7 @@ func (s *Store) Scan(table string, columns []string, see func(worker int, b *Bat
 	return flush()
 }
 
-// skip is nil where all rows count.
+// skip is nil if all rows count.
 func (p *Part) skip(b *Batch) func(int) bool {
 	if p.all {
 		return nil
@@ -283,8 +283,8 @@ func readParts(parts []*Part, without string) (Tables, error) {
 	return t, nil
 }
 
-// places are the places of all rows in a column's dictionary, which texts always have; a column of
-// one page without one is its own.
+// places are the dictionary indices of all rows of a column. Texts always have them; a column of one page without a dictionary is its
+// own dictionary.
 func places(v *parquet.Values, rows int) []uint32 {
 	if v.Places != nil {
 		return v.Places

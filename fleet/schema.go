@@ -11,8 +11,7 @@ import (
 	"github.com/memdiag/memdiag/fleet/parquet"
 )
 
-// Version is the version of the tables. It rises when a column changes its meaning or goes. New columns do
-// not raise it.
+// Version is the version of the tables. It increases when a column changes its meaning or is removed. New columns do not change it.
 const Version = 1
 
 // versionNote is what each file says of its version.
@@ -121,7 +120,7 @@ func TableNamed(name string) *TableSchema {
 // Tables are the rows of one or more runs.
 type Tables map[string]*Rows
 
-// Rows are those of one table.
+// Rows are the rows of one table.
 type Rows struct {
 	Schema  *TableSchema
 	Columns []parquet.Column

@@ -43,7 +43,7 @@ func pushColumns(t *TableSchema) []ColumnSchema { return slices.Concat(t.Columns
 // newestPush keeps one row a run.
 const newestPush = "ORDER BY push DESC LIMIT 1 BY run"
 
-// server is where a store's tables are, if they are in no folder.
+// server is the location of a store's tables if they are not in a folder.
 type server struct {
 	ctx     context.Context
 	db      *clickhouse.Server
@@ -65,7 +65,7 @@ func (s *server) named(name string) string {
 	return clickhouse.Name(s.db.Address.Database) + "." + clickhouse.Name(name)
 }
 
-// mark reads which version of tables a database has, and over which cluster; found tells whether it is a fleet.
+// mark reads the version of a database's tables, and their cluster; found reports whether the database is a fleet.
 func (s *server) mark() (version int64, cluster string, found bool, err error) {
 	query := "SELECT version, cluster FROM " + s.named(markView)
 	err = s.db.Select(s.ctx, query, []parquet.Kind{parquet.Int, parquet.Text}, func(v []*parquet.Values, _ int) error {
@@ -86,7 +86,7 @@ func (s *server) checkVersion(version int64) error {
 	return nil
 }
 
-// count counts rows. It is no query within another one: there ClickHouse 18.16 now and then says 0 where a shard is down.
+// count counts rows, in a query of its own: in a subquery, ClickHouse 18.16 sometimes returns 0 if a shard is down.
 func (s *server) count(of string) (n int64, err error) {
 	err = s.db.Select(s.ctx, "SELECT toInt64(count()) FROM "+of, []parquet.Kind{parquet.Int}, func(v []*parquet.Values, _ int) error {
 		n = v[0].Int(0)
@@ -101,8 +101,8 @@ func (s *server) has(system, where string) (bool, error) {
 	return n > 0, err
 }
 
-// InitServer makes the tables on each of the servers, and adds what an older memdiag's lack. Only once all have them is the
-// database marked as a fleet, so that a mistake in the address binds nobody.
+// InitServer makes the tables on each of the servers, and adds what those of an older memdiag lack. The database is marked as a fleet
+// only when all servers have the tables, so that a wrong address leaves no fleet behind.
 func InitServer(ctx context.Context, a *clickhouse.Address) error {
 	var made []*server
 	for _, one := range a.Each() {
@@ -339,7 +339,7 @@ func (s *server) createViews() error {
 	return nil
 }
 
-// view makes a view, in place of one that there is.
+// view makes a view, replacing an existing one.
 func (s *server) view(name, query string) error {
 	if err := s.db.Exec(s.ctx, "DROP TABLE IF EXISTS "+s.named(name)); err != nil {
 		return err

@@ -54,7 +54,7 @@ type Part struct {
 	all bool        // all of its runs do
 	was os.FileInfo // the folder, before it was read
 
-	server *server // in place of the folder
+	server *server // instead of the folder
 }
 
 // Run is a row of the table runs.
@@ -97,7 +97,7 @@ func (e *NoFleetError) Hint() string {
 	return "memdiag fleet add RUN --fleet " + e.Dir + " begins one; --fleet or MEMDIAG_FLEET names another folder"
 }
 
-// URLError is the address of a store of objects or a server in place of a folder.
+// URLError says that an object store's or server's address was given instead of a folder.
 type URLError struct{ URL string }
 
 func (e *URLError) Error() string {
@@ -240,7 +240,7 @@ func (t Tables) keepCommit(before Earlier) {
 	}
 }
 
-// Less says of what a run that replaced an earlier one has less, as a folder does that was copied in part; "" if of nothing.
+// Less says what a replaced run has less than before, as with a folder that was copied in part; "" for nothing.
 func (t Tables) Less(before Earlier) string {
 	ranks, steps := t["runs"].Columns[13].Ints[0], t["runs"].Columns[16].Ints[0]
 	switch {
@@ -252,8 +252,8 @@ func (t Tables) Less(before Earlier) string {
 	return ""
 }
 
-// Add stores the tables of one run in the place of what the fleet has of it, and returns what that was. The run is there whole
-// or not at all, whatever happens; of two that add it at once the later one counts.
+// Add stores the tables of one run, replacing the run's earlier state in the fleet, and returns what that state had. The run is stored
+// completely or not at all. If two add it at the same time, the later one counts.
 func Add(dir string, t Tables) (before Earlier, err error) {
 	if err := Init(dir); err != nil {
 		return before, err
@@ -286,7 +286,7 @@ func Add(dir string, t Tables) (before Earlier, err error) {
 	return before, s.forget(id, place)
 }
 
-// putInPlace gives a part its name; what had it before goes.
+// putInPlace gives a part its name; an existing part with that name is deleted.
 func putInPlace(temporary, place string) error {
 	if err := os.MkdirAll(filepath.Dir(place), 0o777); err != nil {
 		return err
@@ -395,7 +395,7 @@ func writeSynced(path string, data []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(path) // a full disk has room for a name, and not for what is in it
+		_ = os.Remove(path) // a full disk may have room for a name, but not for the content
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func WriteViews(w io.Writer, dir string, engine Engine) error {
 	d := dialects[engine]
 	files := func(table string) string {
 		pattern := filepath.Join(literally.Replace(dir), "[0-9]*", "*", table+ending)
-		if engine == ClickHouse { // whose patterns have no brackets
+		if engine == ClickHouse { // its patterns have no brackets
 			pattern = filepath.Join(dir, "{0..9}*", "*", table+ending)
 			pattern = strings.ReplaceAll(pattern, `\`, `\\`)
 		}

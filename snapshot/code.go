@@ -19,7 +19,7 @@ type Code struct {
 	Contents map[string]string `json:"contents,omitempty"`
 }
 
-// Content tells one text of a file from others: its size and a checksum, as an agent writes them.
+// Content identifies a text of a file by its size and a checksum, as an agent writes them.
 func Content(text string) string {
 	return fmt.Sprintf("%d:%08x", len(text), crc32.ChecksumIEEE([]byte(text)))
 }
@@ -27,11 +27,11 @@ func Content(text string) string {
 // Function is one function of a file.
 type Function struct {
 	First  int         // line
-	Digest string      // of what it does, whichever its lines are
+	Digest string      // a digest of what it does, independent of its line numbers
 	Ran    map[int]int // in how many looks a line ran, counted from First
 }
 
-// Functions are those of a file by name; none where the file is unknown. What is malformed is left out.
+// Functions are the functions of a file by name; none if the file is unknown. Malformed entries are left out.
 func (c *Code) Functions(file string) map[string]Function {
 	functions := make(map[string]Function)
 	for entry := range strings.SplitSeq(c.Files[file], " ") {
@@ -57,7 +57,7 @@ func (c *Code) Functions(file string) map[string]Function {
 	return functions
 }
 
-// Add adds what another process of the same command has. Of one whose Python or file differs, what came first stays.
+// Add adds the code of another process of the same command. If its Python or a file differs, the first one stays.
 func (c *Code) Add(other *Code) {
 	if c.Files == nil {
 		*c = Code{Python: other.Python, Files: make(map[string]string), Contents: make(map[string]string)}

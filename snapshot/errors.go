@@ -6,15 +6,14 @@ import (
 	"io/fs"
 )
 
-// FormatError is what every reader returns for a file that is not what it
-// should be. Its text is one line, "FILE: byte OFFSET: REASON", or without an offset where the
-// fault is of the whole file; Hint is a second line for a person, without its "hint: " prefix, or empty.
+// FormatError is returned by every reader for a file that is not valid. Its text is one line, "FILE: byte OFFSET: REASON", without the
+// offset if the fault concerns the whole file. Hint is a second line for a person, without its "hint: " prefix, or empty.
 type FormatError struct {
 	File   string // as the caller named it
-	Offset int64  // of the fault, in bytes from the start of what was decoded; NoOffset of the whole file
+	Offset int64  // offset of the fault, in bytes from the start of the decoded data; NoOffset for the whole file
 	Reason string // lower case, no full stop
 	Hint   string // the way out; may be empty
-	Err    error  // the cause, where an error of the system lies below; may be nil
+	Err    error  // the cause, if it is an error of the system; may be nil
 }
 
 // NoOffset is the offset of a fault that no place in a file has.

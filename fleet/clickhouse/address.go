@@ -13,7 +13,7 @@ import (
 // Scheme begins an address.
 const Scheme = "clickhouse://"
 
-// Address is where servers are and who asks them.
+// Address is where the servers are, and the user who queries them.
 type Address struct {
 	Database string
 	Cluster  string // "" for one server

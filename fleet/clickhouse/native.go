@@ -14,7 +14,7 @@ import (
 // A block of the format Native begins with the numbers of columns and rows. Each column follows with its name, its type and its values.
 // Numbers of things and lengths of texts are variable-length integers.
 
-// Limits of what a server answers.
+// Limits of a server's answer.
 const (
 	maxRows    = 1 << 20 // of a block
 	maxColumns = 64
@@ -38,7 +38,7 @@ func typeOf(k parquet.Kind) string {
 	return "Int64"
 }
 
-// appendBlock appends columns of one length.
+// appendBlock appends columns of equal length.
 func appendBlock(out []byte, columns []parquet.Column) []byte {
 	out = binary.AppendUvarint(out, uint64(len(columns)))
 	out = binary.AppendUvarint(out, uint64(columns[0].Len()))
@@ -121,7 +121,7 @@ func readBlock(in *bufio.Reader, kinds []parquet.Kind) (columns []*parquet.Value
 	return columns, rows, nil
 }
 
-// readValues reads a column's values. Memory grows with what has arrived, whatever the block says of its rows.
+// readValues reads a column's values. Memory grows with the bytes that have arrived, whatever number of rows the block claims.
 func readValues(in *bufio.Reader, kind parquet.Kind, rows int) (*parquet.Values, error) {
 	v := &parquet.Values{}
 	var word [8]byte

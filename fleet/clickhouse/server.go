@@ -25,7 +25,7 @@ type Server struct {
 	client *http.Client
 }
 
-// Error is what a server said in place of an answer.
+// Error is a server's error message.
 type Error struct {
 	Host string
 	Code int // ClickHouse's; 0 if it has none
@@ -41,7 +41,7 @@ const (
 	noSuchDatabase = 81
 )
 
-// Hint is the way out, of those that have one.
+// Hint is the hint for an error that has one.
 func (e *Error) Hint() string {
 	if e.shardLacks() {
 		return "memdiag fleet init --to with all servers of the cluster makes it"
@@ -71,7 +71,7 @@ func Missing(err error) bool {
 	return ok && (said.Code == noSuchTable || said.Code == noSuchDatabase || said.shardLacks())
 }
 
-// NotUnderstood reports whether an error says that a statement is not in the server's SQL, as where it is older than the statement.
+// NotUnderstood reports whether the server does not know a statement, for example because it is too old for it.
 func NotUnderstood(err error) bool {
 	said, ok := errors.AsType[*Error](err)
 	return ok && said.Code == syntax
@@ -102,7 +102,7 @@ func Open(ctx context.Context, a *Address) (*Server, error) {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: patient}).DialContext, TLSHandshakeTimeout: patient, Proxy: http.ProxyFromEnvironment,
 	}
-	// One that is sent elsewhere would show the password to somebody whom nobody named.
+	// A redirect would show the password to a host that the user did not name.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	var first error
 	for _, host := range a.hosts {
@@ -133,7 +133,7 @@ func (s *Server) Exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// Select asks, and calls see with each block of the answer, whose columns must be of these kinds.
+// Select runs a query, and calls see with each block of the answer. The columns must be of these kinds.
 func (s *Server) Select(ctx context.Context, query string, kinds []parquet.Kind, see func(columns []*parquet.Values, rows int) error) error {
 	answer, err := s.ask(ctx, nil, strings.NewReader(query+" FORMAT Native"))
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Server) Select(ctx context.Context, query string, kinds []parquet.Kind,
 	return err
 }
 
-// Insert is an insertion that is under way. A server that goes away in the middle may have taken a part of it.
+// Insert is an insertion in progress. If the server fails in the middle, it may have stored a part.
 type Insert struct {
 	server *Server
 	ctx    context.Context
@@ -275,7 +275,7 @@ func (s *Server) failed(err error) error {
 
 var (
 	codeIs = regexp.MustCompile(`Code: (\d+)[.,] `)
-	// noise is what ClickHouse's errors have before and behind what happened.
+	// noise is the text around the message in ClickHouse's errors.
 	noise = regexp.MustCompile(`^Code: \d+[.,] (e\.displayText\(\) = )?|DB::(Net)?Exception: |[ ,]*e\.what\(\) = DB::(Net)?Exception| \(version .*\)$`)
 )
 

@@ -40,7 +40,7 @@ func (c *Column) Len() int {
 	return len(c.Ints)
 }
 
-// Limits of what is read, and of what is written.
+// Limits for reading and writing.
 const (
 	groupRows  = 1 << 17  // rows of a row group that is written
 	maxRows    = 1 << 20  // rows of a row group that is read
@@ -49,8 +49,8 @@ const (
 	maxColumns = 256
 	maxGroups  = 1 << 15
 	maxChunks  = 1 << 20 // of all groups
-	// maxRatio is how many rows a byte of the file may stand for, for all row groups after the first:
-	// a constant column needs next to nothing, a table of findings some bytes a row.
+	// maxRatio is how many rows a byte of the file may represent, for all row groups after the first: a constant column needs almost no
+	// bytes, a table of findings some bytes per row.
 	maxRatio = 1000
 )
 

@@ -55,7 +55,7 @@ func Open(path string) (*File, error) {
 // Close closes a file that was opened by Open.
 func (f *File) Close() error { return f.closer.Close() }
 
-// NewFile reads the footer of what in holds.
+// NewFile reads the footer of a file.
 func NewFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	f := &File{Path: path, in: in, size: size, Notes: make(map[string]string)}
 	var tail [8]byte
@@ -273,7 +273,7 @@ func (c *chunk) begin() int64 {
 // Groups is the number of row groups.
 func (f *File) Groups() int { return len(f.groups) }
 
-// GroupRows is the number of rows of one.
+// GroupRows is the number of rows in a row group.
 func (f *File) GroupRows(g int) int { return int(f.groups[g].rows) }
 
 // Find is the place of a column of this kind, or -1.
@@ -281,13 +281,12 @@ func (f *File) Find(name string, kind Kind) int {
 	return slices.IndexFunc(f.Schema, func(c Column) bool { return c.Name == name && c.Kind == kind })
 }
 
-// Values are one column of one row group. Of text, and of numbers that repeat, there are distinct
-// values and places among them.
+// Values are one column of one row group. Text, and numbers that repeat, are stored as distinct values with an index per row.
 type Values struct {
 	Texts  []string  // distinct, of Text
-	Ints   []int64   // of Int and Time: of each row, or distinct where there are places
-	Floats []float64 // of Float: of each row, or distinct where there are places
-	Places []uint32  // of each row; nil where the values are of the rows themselves
+	Ints   []int64   // for Int and Time: one per row, or the distinct values if Places is set
+	Floats []float64 // for Float: one per row, or the distinct values if Places is set
+	Places []uint32  // an index per row; nil if the values are per row
 }
 
 // Text is the value of a row.
@@ -426,7 +425,7 @@ type pageHead struct {
 	values         int
 }
 
-// page reads a page with its header: how many bytes both take, and what is unpacked.
+// page reads a page with its header. n is the number of bytes of both, and body is unpacked.
 func (f *File) page(in []byte, codec int64) (h pageHead, n int, body []byte, err error) {
 	d := &decoder{in: in}
 	unpacked, packed, values := int64(-1), int64(-1), int64(-1)
@@ -477,7 +476,7 @@ func (f *File) page(in []byte, codec int64) (h pageHead, n int, body []byte, err
 	return h, n, body, nil
 }
 
-// unzstd trusts no header of a page: what is unpacked grows as it comes, up to maxPage.
+// unzstd does not trust the sizes in a page's header: the output grows as data arrives, up to maxPage.
 func unzstd(packed []byte, hint int) ([]byte, error) {
 	d, ok := unpackers.Get().(*zstd.Decoder)
 	if !ok {

@@ -141,7 +141,7 @@ func (d *decoder) each(read func(id int16, kind byte)) {
 	}
 }
 
-// deepest is how far what is skipped may lie in one another.
+// deepest is how deep skipped values may be nested.
 const deepest = 16
 
 func (d *decoder) skip(kind byte) { d.skipAt(kind, 0) }

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Write writes a table: columns of one length, with notes that stand in the file's footer.
+// Write writes a table: columns of equal length, with notes in the file's footer.
 func Write(w io.Writer, columns []Column, notes map[string]string) error {
 	f, err := NewWriter(w, columns)
 	if err != nil {
@@ -155,8 +155,7 @@ func appendText(out []byte, t string) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(t))), t...)
 }
 
-// entriesOf are a column's distinct values, encoded, and each row's place among them; nil where a
-// dictionary would save nothing.
+// entriesOf are a column's distinct values, encoded, and an index into them for each row; nil if a dictionary would save nothing.
 func entriesOf(c *Column, from, to int) (entries [][]byte, places []uint32) {
 	limit := max((to-from)/2, 1)
 	places = make([]uint32, to-from)

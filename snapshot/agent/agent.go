@@ -32,20 +32,20 @@ const prefix = `{"memdiag_agent":`
 // is such a snapshot.
 func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(prefix)) }
 
-// document is a file. Columns of blocks have a row each, but for count, which is
-// absent where every row is one block, and category, where none is known.
+// document is a file. Columns of blocks have one value per row, except count, which is absent if every row is one block, and category,
+// which is absent if unknown.
 type document struct {
 	Schema   int      `json:"memdiag_agent"`
 	Producer string   `json:"producer"`
 	Step     *int64   `json:"step"`
 	Rank     *int     `json:"rank"`
 	Phase    string   `json:"phase"`
-	Epoch    *int64   `json:"epoch"` // absent in files of before there was this
-	Batch    int64    `json:"batch"` // absent where the program marked none
+	Epoch    *int64   `json:"epoch"` // absent in older files
+	Batch    int64    `json:"batch"` // absent if the program marked none
 	Length   int64    `json:"length"`
 	Time     int64    `json:"time_us"`
-	Awaits   bool     `json:"awaits_steps"` // likewise
-	Waited   int64    `json:"waited_us"`    // absent in files of before there was this
+	Awaits   bool     `json:"awaits_steps"` // absent if false
+	Waited   int64    `json:"waited_us"`    // absent in older files
 	Devices  []device `json:"devices"`
 	Frames   []frame  `json:"frames"`
 	Stacks   [][]int  `json:"stacks"`
@@ -75,8 +75,7 @@ type device struct {
 	Kind  snapshot.DeviceKind `json:"kind"`
 	Index int                 `json:"index"`
 	Name  string              `json:"name"`
-	// Space is equal in all snapshots in which an address means the same; 0 where
-	// there are no addresses.
+	// Space is equal in all snapshots in which an address means the same block; 0 if there are no addresses.
 	Space  uint64          `json:"space"`
 	Limit  *snapshot.Bytes `json:"limit"`
 	Meters struct {
@@ -85,7 +84,7 @@ type device struct {
 		Active    snapshot.Bytes  `json:"active"`
 		Reserved  snapshot.Bytes  `json:"reserved"`
 		Driver    *snapshot.Bytes `json:"driver"`
-		Peak      snapshot.Bytes  `json:"peak"`   // absent where nothing tells
+		Peak      snapshot.Bytes  `json:"peak"`   // absent if unknown
 		Mapped    snapshot.Bytes  `json:"mapped"` // the same
 	} `json:"meters"`
 }
@@ -95,15 +94,15 @@ type holder struct {
 	Path  string `json:"path"`
 	Kind  string `json:"kind"`
 	Items int    `json:"items"`
-	// Counted is the step at which Items were; absent where that is the snapshot's.
+	// Counted is the step at which Items were counted; absent if it is the snapshot's.
 	Counted int64 `json:"counted"`
-	// Bound is how many there may be; absent where nothing tells.
+	// Bound is the most items allowed; absent if unknown.
 	Bound int `json:"bound"`
-	// Each is what an item takes; absent where nobody asked, and 0 where it is not known.
+	// Each is the size of an item; absent if not measured, and 0 if unknown.
 	Each int64 `json:"each"`
-	// From is the stack that was seen to add an item; absent or 0 where none was.
+	// From is the stack that was seen to add an item; absent or 0 for none.
 	From int `json:"from"`
-	// Address is that of a block on a GPU, which another recorder has, with its stack; absent for the stack.
+	// Address is the address of a block on a GPU, which another recorder has with its stack; absent if the stack is given.
 	Address uint64 `json:"address"`
 }
 
@@ -141,7 +140,7 @@ func (f *frame) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&f.Function, &f.File, &f.Line})
 }
 
-// Bounds on what is believed, as for PyTorch's files: sums stay within 64 bits.
+// Limits on accepted values, as for PyTorch's files: sums stay within 64 bits.
 const (
 	maxBytes = 1 << 50
 	maxCount = 1 << 40
@@ -157,7 +156,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	return s, err
 }
 
-// elsewhere is what is known of blocks that another recorder has, by their addresses.
+// elsewhere has the blocks of another recorder, by address.
 type elsewhere struct {
 	held       []holder
 	categories map[uint64]snapshot.Category
@@ -171,7 +170,7 @@ func decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 	}
 	defer in.Close()
 	var d document
-	const number = 30 // bytes, with a note or a name in place of some
+	const number = 30 // bytes, with a note or a name in some cases
 	decoder := json.NewDecoder(in.JSON(number))
 	if err := decoder.Decode(&d); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
@@ -218,7 +217,7 @@ func (d *document) snapshot(stacks *snapshot.Stacks, beside *elsewhere) (*snapsh
 	if d.Rank != nil && *d.Rank >= 0 {
 		s.Rank = *d.Rank
 	}
-	if d.Batch > 0 && d.Length > 0 && d.Batch <= math.MaxInt32 && d.Length <= math.MaxInt32 { // one of them alone does not tell how large the input is
+	if d.Batch > 0 && d.Length > 0 && d.Batch <= math.MaxInt32 && d.Length <= math.MaxInt32 { // one of them alone does not give the size of the input
 		s.Mark.BatchElements, s.Mark.SequenceLength = d.Batch*d.Length, d.Length
 	}
 	if d.Time > 0 {
@@ -293,7 +292,7 @@ func stacksOf(numbers []int, ids []snapshot.StackID, what string) (of []snapshot
 func (d *document) intern(stacks *snapshot.Stacks) ([]snapshot.StackID, error) {
 	frames := make([]snapshot.FrameID, len(d.Frames))
 	for i, f := range d.Frames {
-		f.Function = masked(f.Function) // of what a container has, it is the container's path
+		f.Function = masked(f.Function) // for items of a container it is the container's path
 		frames[i] = stacks.Frame(snapshot.Frame(f))
 	}
 	ids := make([]snapshot.StackID, len(d.Stacks))

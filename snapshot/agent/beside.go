@@ -10,8 +10,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// A file of PyTorch's snapshot of its GPUs goes on with the agent's snapshot of the rest of the process, and ends in a footer:
-// a word and the length of that text, in FooterLen bytes.
+// After PyTorch's snapshot of its GPUs, a file may continue with the agent's snapshot of the rest of the process. It then ends in a
+// footer of FooterLen bytes: a word and the length of that text.
 const (
 	FooterLen = 32
 	footer    = "\nmemdiag agent "
@@ -62,7 +62,7 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 	}
 	for i := range s.Devices {
 		if s.Devices[i].Kind == snapshot.CPU {
-			s.Devices[i].Index = 1 // pinned memory; 0 is that of tensors
+			s.Devices[i].Index = 1 // pinned memory; 0 is the CPU memory of tensors
 		}
 	}
 	devices, segments := len(s.Devices), len(s.Segments)
@@ -83,12 +83,12 @@ func AddTo(s *snapshot.Snapshot, name string, text *io.SectionReader, maxUnpacke
 	}
 	b.BirthStep = join(b.BirthStep, c.BirthStep, rows, all, snapshot.NoStep)
 	b.BirthTime = join(b.BirthTime, nil, rows, all, 0)
-	b.BirthEvent = nil // an order of the events of one device
+	b.BirthEvent = nil // it orders the events of one device only
 	b.Count = join(b.Count, c.Count, rows, all, 1)
 	return nil
 }
 
-// join is one column after another, of so many rows and of all together; unknown stands where one is nil.
+// join appends one column to another, given the rows of the first and of both; a nil column is filled with unknown.
 func join(first, second []int64, rows, all int, unknown int64) []int64 {
 	if first == nil && second == nil {
 		return nil

@@ -20,21 +20,20 @@ import (
 // has up to 128 KiB, and gives nothing until it is whole.
 const HeadLen = 132 << 10
 
-// headLen is how many bytes tell a format.
+// headLen is how many bytes are needed to detect a format.
 const headLen = 4096
 
-// What a file of size bytes may ask for, unless a caller allows more: a small file made
-// to keep memdiag busy ends in a second, a large one takes no longer than an honest one
-// may, and none more than 200 MB beyond its size. Real files shrink up to 130-fold, but
-// heaptrack's recording of one loop a thousandfold and more.
+// maxUnpacked is how many bytes a file of size bytes may unpack to, unless a caller allows more. A small hostile file then ends in a
+// second, a large one takes no longer than an honest one, and none takes more than 200 MB above its size. Real files shrink up to
+// 130-fold, but heaptrack's recording of one loop a thousandfold or more.
 func maxUnpacked(size int64) int64 { return 512<<20 + 256*min(size, 1<<50) }
 func maxTables(size int64) int64 {
 	size = min(size, 1<<50)
 	return min(40<<20+16*size, 100<<20+4*size)
 }
 
-// plainTables is how often its size the tables of a file that is not compressed may
-// take, instead of the 16 times of what is: its names and stacks are as long in it.
+// plainTables bounds the tables of an uncompressed file, as a multiple of its size. It is 16 for compressed files; uncompressed ones
+// have names and stacks at full length.
 const plainTables = 3
 
 // maxWindow is the memory in bytes that a zstd stream may ask for; level 19 asks
@@ -61,11 +60,10 @@ type Input struct {
 	close  func()
 }
 
-// Open begins to read a file of size bytes, gzip and zstd being undone. It may
-// unpack to unpacked bytes, and its tables may take as much; where that is 0, to
-// 512 MiB + 256 times its size, and its tables may take 40 MiB + 16 times its size but
-// no more than 100 MiB + 4 times, 40 MiB + 3 times where it is not compressed.
-// The name appears in errors only; they are *snapshot.FormatError.
+// Open begins to read a file of size bytes, and unpacks gzip and zstd. It may unpack to unpacked bytes, and its tables may take as much
+// memory. With 0 it may unpack to 512 MiB + 256 times its size. Its tables may then take 40 MiB + 16 times its size, but no more than
+// 100 MiB + 4 times its size; 40 MiB + 3 times its size if it is not compressed. The name is used in errors only; they are
+// *snapshot.FormatError.
 func Open(name string, r io.ReaderAt, size, unpacked int64) (*Input, error) {
 	in := &Input{name: name, size: size, tables: maxTables(size), pace: usualPace, lifted: unpacked, close: func() {}, buf: make([]byte, 0, bufferSize(size))}
 	whole := io.NewSectionReader(r, 0, size)
@@ -115,17 +113,16 @@ const bufferLen = 64 << 10
 
 func bufferSize(size int64) int64 { return min(max(size, headLen), bufferLen) }
 
-// offset is that of the next byte, unpacked.
+// offset is the offset of the next byte, unpacked.
 func (in *Input) offset() int64 { return in.base + int64(in.pos) }
 
 // ahead is what lies in the buffer.
 func (in *Input) ahead() []byte { return in.buf[in.pos:] }
 
-// isFull is true where the buffer has no room for more than what lies ahead.
+// isFull reports whether unread bytes fill the buffer.
 func (in *Input) isFull() bool { return len(in.buf)-in.pos == cap(in.buf) }
 
-// more reads more behind what lies ahead, for which there must be room. It is false at
-// the end, of which err tells.
+// more reads more bytes after the unread ones; the buffer must have room. It returns false at the end, and err then has the reason.
 func (in *Input) more() bool {
 	if in.pos > 0 {
 		in.base += int64(in.pos)
@@ -153,8 +150,7 @@ func (in *Input) more() bool {
 	return false
 }
 
-// peek returns what lies ahead, n bytes at least where the file has as many and the
-// buffer has room.
+// peek returns the unread bytes: at least n, if the file has as many and the buffer has room.
 func (in *Input) peek(n int) []byte {
 	for len(in.buf)-in.pos < n && !in.isFull() && in.more() {
 	}
@@ -171,8 +167,7 @@ func newZstd(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }
 
-// Head returns the first bytes of what a file that begins with head unpacks to, or of
-// head itself where nothing is compressed.
+// Head returns the first unpacked bytes of a file that begins with head, or head itself if it is not compressed.
 func Head(head []byte) []byte {
 	var inner io.Reader
 	switch {
@@ -209,7 +204,7 @@ func (c *capped) Read(p []byte) (int, error) {
 		c.left -= int64(n)
 		return n, err
 	}
-	// Whether there is more than the limit, only one more byte tells.
+	// Only one more byte shows whether there is more than the limit.
 	n, err := io.ReadFull(c.r, make([]byte, 1))
 	if n == 0 {
 		return 0, err
@@ -334,8 +329,8 @@ func (in *Input) Charge(bytes int) error {
 	return nil
 }
 
-// What a file may ask for in steps of some 10 ns: so many in any case, and so many for each
-// byte, unpacked; but no more than so many for each byte of the file.
+// Limits on steps of some 10 ns that a file may cause: a fixed number, plus a number per unpacked byte, but at most a number per byte
+// of the file.
 const (
 	freeSteps    = 32 << 20
 	stepsPerByte = 4
@@ -352,8 +347,8 @@ func (in *Input) After(first *Input) {
 	in.before = first.before + first.offset()
 }
 
-// MostSteps is what a file may ask for of which so many bytes were read, unpacked, where its size
-// as it is compressed allows for packed steps, and a caller for the bytes lifted.
+// MostSteps is how many steps a file may cause after read unpacked bytes. Its compressed size allows packed steps, and a caller may
+// allow more, for lifted bytes.
 func MostSteps(read, packed, lifted int64) int64 {
 	return freeSteps + min(stepsPerByte*read, max(packed, stepsPerByte*lifted))
 }
@@ -396,7 +391,7 @@ func (in *Input) end() error {
 	return in.wrap(in.err)
 }
 
-// wrap makes an error of the system, or of what unpacks, one of the file.
+// wrap makes an error of the system or of unpacking an error of the file.
 func (in *Input) wrap(err error) error {
 	if asFormat(err) {
 		return err

@@ -5,10 +5,9 @@ import (
 	"io"
 )
 
-// JSON is the text of the input for encoding/json, charged for what that makes of it while it is
-// read, before any of it is made: the text, lists by their brackets, objects by their braces, and
-// so many bytes for each comma, which parts the numbers and strings of a list. Each is charged
-// with what growing lists leave behind.
+// JSON is the text of the input for encoding/json. Memory that encoding/json will need is charged while the text is read, before it is
+// allocated: for the text, for lists by their brackets, for objects by their braces, and comma bytes for each comma, which separates
+// the items of a list. The charges include what growing lists leave as garbage.
 func (in *Input) JSON(comma int) io.Reader { return &jsonText{in, comma} }
 
 type jsonText struct {

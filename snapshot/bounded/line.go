@@ -25,7 +25,7 @@ func (in *Input) Line() ([]byte, error) {
 	if err := in.Work(steps); err != nil {
 		return nil, err
 	}
-	return bytes.TrimRight(line, "\r"), nil // two where Windows wrote what had one already
+	return bytes.TrimRight(line, "\r"), nil // two if Windows converted a text that had one already
 }
 
 // Torn holds after Line found the file to end in the middle of a line.
@@ -99,8 +99,7 @@ func (in *Input) lengthen(by []byte) ([]byte, error) {
 	return in.long, nil
 }
 
-// Finish reads a compressed file to its end, where its checksum is; a reader may need no
-// more of it before.
+// Finish reads a compressed file to its end, where its checksum is; a reader may have stopped before.
 func (in *Input) Finish() error {
 	if _, compressed := in.r.(*capped); !compressed {
 		return nil

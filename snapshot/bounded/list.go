@@ -3,9 +3,8 @@ package bounded
 // pieceLen is how many elements of a List are made room for at once.
 const pieceLen = 1 << 12
 
-// List is a list that only grows, piece by piece. A slice that grows leaves its old
-// arrays behind, more than what it holds in the end; a List takes what is charged for
-// its elements. The zero value is empty.
+// List is a list that grows in pieces. A growing slice leaves old arrays as garbage, in all more than its final size; a List uses only
+// the memory that is charged for its elements. The zero value is empty.
 type List[T any] struct {
 	pieces [][]T
 	count  int

@@ -1,4 +1,4 @@
-// Package category tells what live blocks are for: parameters, gradients, activations and the like.
+// Package category finds the use of live blocks: parameters, gradients, activations and so on.
 package category
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Of is the category of each row of s.Blocks; nil where none is known. What the producer knew counts first, then the owners of memdiag's
-// engine, and of PyTorch's tensors the stack that allocated them. A block of which nothing tells has none.
+// Of is the category of each row of s.Blocks; nil if none is known. The producer's categories count first, then the owners in memdiag's
+// engine, and for PyTorch's tensors the stack that allocated them. A block without any of these has no category.
 func Of(s *snapshot.Snapshot) []snapshot.Category {
 	b := &s.Blocks
 	out := make([]snapshot.Category, b.Len())
@@ -38,13 +38,12 @@ func OfTensors(d snapshot.Device) bool {
 	return d.Kind != snapshot.Process && d.Kind != snapshot.Executable && (d.Kind == snapshot.CPU || !d.Kind.InProcess())
 }
 
-// stacks tells what PyTorch's blocks are for by their stacks.
+// stacks finds the use of PyTorch's blocks by their stacks.
 type stacks struct {
 	table  *snapshot.Stacks
-	phases []phase // by stack, plus one; 0 where it has not been asked for
+	phases []phase // by stack, plus one; 0 if not looked up yet
 	graph  map[snapshot.StackID]bool
-	// known are categories of which the recorder names all blocks, from the model and its optimizers: what it does not name is
-	// none of them.
+	// known are categories for which the recorder lists all blocks, from the model and its optimizers: other blocks are not in them.
 	known [snapshot.Categories]bool
 }
 

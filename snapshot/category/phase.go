@@ -36,7 +36,7 @@ func phaseOf(frames []snapshot.Frame) phase {
 	return found
 }
 
-// phaseAt is what one frame tells.
+// phaseAt is the phase that one frame shows.
 func phaseAt(frames []snapshot.Frame, i int) phase {
 	f := frames[i]
 	function := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
@@ -78,7 +78,7 @@ func torchFile(path string) (file string, ok bool) {
 	return "", false
 }
 
-// nativePhase is what a C++ function tells. Its name may hold the whole of its parameters.
+// nativePhase is the phase that a C++ function shows. Its name may include all its parameters.
 func nativePhase(function string) phase {
 	switch {
 	case strings.Contains(function, "torch::autograd::generated::"), strings.Contains(function, "torch::autograd::AccumulateGrad"),

@@ -16,8 +16,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// Schema is the value of a file's first key, and Version that of its second: files of a higher
-// one are not read.
+// Schema is the value of a file's first key, and Version the value of its second; files with a higher version are not read.
 const (
 	Schema  = "memdiag snapshot"
 	Version = 1
@@ -35,7 +34,7 @@ func Detect(head []byte) bool {
 	return true
 }
 
-// Bounds on what is believed, as for the agent's files: sums stay within 64 bits.
+// Limits on accepted values, as for the agent's files: sums stay within 64 bits.
 const (
 	maxBytes = 1 << 50
 	maxCount = 1 << 40
@@ -219,7 +218,7 @@ func (d *decoder) mark() error {
 }
 
 func (d *decoder) note(text *string) error {
-	const kept = 48 // bytes, with what a growing list leaves behind
+	const kept = 48 // bytes, with the garbage of a growing list
 	d.s.Notes = append(d.s.Notes, *text)
 	return d.in.Charge(kept)
 }
@@ -311,7 +310,7 @@ func (d *decoder) segment(v *segment) error {
 	return nil
 }
 
-// What stands in a column for what a block does not tell, until it is known whether any does.
+// The value in a column for a missing value, until it is known whether any block has one.
 const noOwners = snapshot.Owners(1 << 7)
 
 func (d *decoder) block(v *block, segment int32) error {
@@ -376,7 +375,7 @@ var states = map[string]snapshot.State{
 	snapshot.Free.String(): snapshot.Free, snapshot.Live.String(): snapshot.Live, snapshot.Pending.String(): snapshot.Pending,
 }
 
-// columns takes away those that no block told anything of, and what stands in for it in others.
+// columns removes the columns that no block has values for, and the placeholders in the others.
 func (d *decoder) columns() {
 	b := &d.s.Blocks
 	if !settle(b.Count, -1, 0) {
@@ -399,7 +398,7 @@ func (d *decoder) columns() {
 	}
 }
 
-// settle replaces what stands for nothing in a column, and reports whether there was anything else.
+// settle replaces the placeholder none in a column by by, and reports whether the column had any value.
 func settle[T comparable](column []T, none, by T) (told bool) {
 	for i, v := range column {
 		if v == none {

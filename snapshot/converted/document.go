@@ -64,11 +64,11 @@ type block struct {
 	BirthStep  *int64         `json:"birth_step"`
 	BirthTime  *int64         `json:"birth_time_us"`
 	BirthEvent *int64         `json:"birth_event"`
-	Owners     owners         `json:"owners"` // nil where nobody told them
+	Owners     owners         `json:"owners"` // nil if unknown
 	Category   string         `json:"category"`
 }
 
-// owners are the names of those who hold a block. There are few, and so their text is short.
+// owners are the names of the classes that hold a block. There are few, so their text is short.
 type owners []string
 
 // UnmarshalJSON refuses a list that is too long before it makes it.

@@ -11,9 +11,9 @@ import (
 // few is fewer snapshots than can be judged.
 const few = 3
 
-// readAfter reads what a rank's process did after its last step, when snapshots came by the clock, as one of the run's children:
-// "train.py after step 4". Where it stepped again, and could not take the files back that were of the time before, they are not read.
-// After so few steps that they cannot be judged it is the run.
+// readAfter reads, as a child of the run, what a rank's process did after its last step, when snapshots were taken at intervals:
+// "train.py after step 4". They are not read if the process stepped again and could not remove the files from before. If there were too
+// few steps to judge, they are the run itself.
 func (f *Folder) readAfter(run *snapshot.Run, rank int) {
 	if len(run.Snapshots) == 0 {
 		return

@@ -28,8 +28,7 @@ func newestRun(dir string) (string, bool) {
 	return newest(runs)
 }
 
-// newest of several runs. Of those that began together the last by name is taken,
-// for no better reason than to take the same one always.
+// newest is the newest of several runs. Of runs with equal times it takes the last by name, so that the choice is stable.
 func newest(runs []runBelow) (string, bool) {
 	if len(runs) == 0 {
 		return "", false
@@ -48,9 +47,8 @@ func ofOurs(runs []runBelow) []runBelow {
 	return slices.DeleteFunc(slices.Clone(runs), func(r runBelow) bool { return !r.ours })
 }
 
-// runsBelow lists the runs below a folder, and the folder itself where its
-// snapshots lie in folders of a step each: first ours, by name, then the folders
-// of at least two snapshots, which a comparison takes.
+// runsBelow lists the runs below a folder. The folder itself is included if its snapshots are in one folder per step. Our own runs come
+// first, by name, then folders with at least two snapshots, which can be compared.
 func runsBelow(dir string) []runBelow {
 	list, err := listFiles(dir, false, newNamePatterns())
 	if err != nil {
@@ -59,7 +57,7 @@ func runsBelow(dir string) []runBelow {
 	var runs []runBelow
 	for _, name := range list.runs {
 		run := snapshot.Run{Path: filepath.Join(dir, name)}
-		// A run.json that is not whole tells no time; the folder's own serves.
+		// An incomplete run.json has no time; the folder's own is used.
 		if _, err := readInfo(&run, rundir.InfoName); err != nil || run.Info.Started.IsZero() {
 			run.Info.Started = modified(run.Path)
 		}
@@ -110,7 +108,7 @@ func isKnown(path string) bool {
 	return known
 }
 
-// lookAt tells whether a file is of a format that is read, or a snapshot that is lost.
+// lookAt reports whether a file has a format that is read, or is a snapshot that is lost.
 func lookAt(path string) (known, lost bool) {
 	f, err := openFile(path)
 	if err != nil {
@@ -128,8 +126,7 @@ func modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// Names lists what Resolve finds without a folder: the stems of the snapshots in
-// dir, else of those in the newest run below it.
+// Names lists what Resolve finds without a folder: the stems of the snapshots in dir, else of those in the newest run below it.
 func Names(dir string) []string {
 	in := snapshotsIn(dir)
 	if len(in.names) == 0 {
@@ -151,14 +148,13 @@ func Runs(dir string) []string {
 	return list
 }
 
-// isSnapshotOf says whether a file of a folder may be a snapshot. A run of ours
-// may hold results too, and those in pprof look like snapshots. Of what was recorded beside a
-// process, or after its last step, there are snapshots of their own.
+// isSnapshotOf reports whether a file of a folder may be a snapshot. A run of ours may also contain results, and those in pprof look
+// like snapshots. What was recorded beside a process, or after its last step, has its own snapshots.
 func isSnapshotOf(ours bool, name string) bool {
 	return rundir.ChildOf(name) == 0 && rundir.AfterOf(name) == 0 && (!ours || rundir.IsSnapshotName(name))
 }
 
-// isBeside reports whether a recording has such a snapshot of its own: of a process beside a rank's, or of what came after the last step.
+// isBeside reports whether the name is for a snapshot of a process beside a rank's, or from after the last step.
 func isBeside(name string) bool {
 	return (rundir.ChildOf(name) > 0 || rundir.AfterOf(name) > 0) && rundir.IsRecordedSnapshot(name)
 }

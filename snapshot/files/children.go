@@ -17,8 +17,7 @@ import (
 // records fewer.
 const maxChildren = 256
 
-// readChildren reads the snapshots of the processes that were recorded beside the one of a run's rank,
-// where they are read with it.
+// readChildren reads the snapshots of the processes that were recorded beside the one of a run's rank, if they are read with it.
 func (f *Folder) readChildren(run *snapshot.Run) {
 	of := make(map[int][]string)
 	for _, name := range f.list.beside {
@@ -38,7 +37,7 @@ func (f *Folder) readChildren(run *snapshot.Run) {
 	numberAlike(run)
 }
 
-// readBeside adds to a run's children the one that files are of, if any can be read. It has the role if they tell none.
+// readBeside adds the process of these files to a run's children, if any can be read. It gets the role if the files have none.
 func (f *Folder) readBeside(run *snapshot.Run, files []string, role string) *snapshot.Run {
 	child := &snapshot.Run{Path: run.Path, Info: run.Info}
 	child.Info.Steps, child.Info.Unseen, child.Info.Notes = 0, nil, nil
@@ -87,9 +86,9 @@ func nameAlike(run *snapshot.Run) {
 	}
 }
 
-// numberAlike gives processes of one role that were there at once a number each, in the order in which they began: forks of
-// a program that multiprocessing did not make, and actors of one class. One that takes the place of another has its number, as a
-// loader's worker of the next epoch. Of more than mostAlike at once none is numbered.
+// numberAlike numbers processes of one role that existed at the same time, in the order in which they began: forks of a program that
+// multiprocessing did not make, and actors of one class. A process that replaces another gets its number, such as a loader worker of
+// the next epoch. If more than mostAlike exist at the same time, none gets a number.
 func numberAlike(run *snapshot.Run) {
 	if run.Tree == nil {
 		return
@@ -137,11 +136,11 @@ func numberAlike(run *snapshot.Run) {
 	}
 }
 
-// mostAlike bounds the processes of one role that were there at once and get numbers: twice as many as are recorded at a time.
+// mostAlike bounds how many processes of one role that exist at the same time get numbers: twice as many as are recorded at a time.
 const mostAlike = 1024
 
-// numbersOf gives each process the lowest number that no other has at the same time, neither of these nor of those that are named
-// so already. It fails if there are too many at once.
+// numbersOf gives each process the lowest number that no other process has at the same time, neither of these nor of those that already
+// have such a name. It fails if there are too many at the same time.
 func numbersOf(all []*snapshot.TreeProcess, first int, named func(n int) []*snapshot.TreeProcess) (numbers []int, ok bool) {
 	type number struct {
 		until time.Time // when the last one ended that got it here
@@ -170,7 +169,7 @@ func numbersOf(all []*snapshot.TreeProcess, first int, named func(n int) []*snap
 // spans are the times in which processes were there, in the order in which they began.
 type spans struct {
 	begin []time.Time
-	until []time.Time // the end of whichever of those so far ended last
+	until []time.Time // the latest end of the processes so far
 }
 
 func newSpans(of []*snapshot.TreeProcess) *spans {

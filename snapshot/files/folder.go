@@ -20,16 +20,16 @@ type Folder struct {
 	opener  Opener
 	names   *namePatterns
 	own     bool         // it is a run of ours
-	about   snapshot.Run // what run.json tells
+	about   snapshot.Run // the content of run.json
 	list    listing
-	ranks   []int // that names of snapshots tell, ascending
+	ranks   []int // ranks in names of snapshots, ascending
 	ruined  []int // in names; no snapshot of these can be read
 	ofRank  map[int][]string
-	afterOf map[int][]string // snapshots of what came after the last step
+	afterOf map[int][]string // snapshots from after the last step
 	looked  bool             // at the files that name no rank
-	without []string         // those of them that are snapshots, where others name ranks
+	without []string         // snapshots without a rank in the name, if others have one
 	nodes   []*Folder        // of a run on several machines, one each; nil of others
-	// unranked: their files tell no rank, and each machine's place among them is its rank.
+	// unranked: the files have no rank, so each machine's index is its rank.
 	unranked bool
 }
 
@@ -79,7 +79,7 @@ func (o Opener) LookThrough(path string) (*Folder, error) {
 	return f, nil
 }
 
-// lookAtRanks finds the ranks of which a snapshot can be read, and those of which all are ruined.
+// lookAtRanks finds the ranks with a readable snapshot, and those whose snapshots are all ruined.
 func (f *Folder) lookAtRanks() {
 	ranks := slices.DeleteFunc(slices.Sorted(maps.Keys(f.ofRank)), func(rank int) bool { return rank == snapshot.NoRank })
 	known, lost := make([]bool, len(ranks)), make([]bool, len(ranks))
@@ -102,8 +102,8 @@ func (f *Folder) lookAtRanks() {
 	}
 }
 
-// recorded reports whether a folder without run.json is of a recorded command: it has a table of the command's processes, or
-// snapshots of one that was recorded beside the run's own. Else these would be passed over without a word.
+// recorded reports whether a folder without run.json is from a recorded command: it has a table of the command's processes, or
+// snapshots of a child process. Without this check such a folder would be ignored silently.
 func recorded(path string) bool {
 	entries, _ := os.ReadDir(path) // what cannot be read is said by who lists the files
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -130,8 +130,8 @@ func isTable(path string) bool {
 	return err == nil && processes.Detect(head)
 }
 
-// unnamed reports whether a run was recorded, as other files or its snapshots tell, and run.json does not say of
-// what. Snapshots that a program wrote itself are no such run, nor are profiles of a URL.
+// unnamed reports whether a run was recorded, according to other files or its snapshots, but run.json does not say of what. Snapshots
+// that a program wrote itself are no such run, nor are profiles of a URL.
 func unnamed(run *snapshot.Run, own bool, rank int) bool {
 	if run.Info.Workload != "" || run.Info.Command != nil {
 		return false
@@ -143,10 +143,10 @@ func unnamed(run *snapshot.Run, own bool, rank int) bool {
 		slices.ContainsFunc(run.Snapshots, func(s *snapshot.Snapshot) bool { return s.PID != 0 || strings.HasPrefix(s.Producer, "memdiag ") })
 }
 
-// Ranks are those that the names of snapshots tell, ascending; nil where none does.
+// Ranks are the ranks in names of snapshots, ascending; nil if there are none.
 func (f *Folder) Ranks() []int { return slices.Clone(f.ranks) }
 
-// Ruined are the ranks that names of snapshots tell and of which none can be read, ascending.
+// Ruined are the ranks in names of snapshots of which none can be read, ascending.
 func (f *Folder) Ruined() []int {
 	ruined := slices.Clone(f.ruined)
 	for _, node := range f.nodes {

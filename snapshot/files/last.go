@@ -10,8 +10,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// OpenLast reads the last snapshot of the run in a folder, as OpenRun orders them, of the lowest
-// rank. Where the names tell the order no other file is read, and path is the file's; else it is "".
+// OpenLast reads the last snapshot of the run in a folder, in the order of OpenRun, of the lowest rank. If the names give the order, no
+// other file is read and path is the file's; else path is "".
 func (o Opener) OpenLast(dir string) (s *snapshot.Snapshot, path string, err error) {
 	if name := lastByName(dir); name != "" {
 		path = filepath.Join(dir, name)
@@ -28,7 +28,8 @@ func (o Opener) OpenLast(dir string) (s *snapshot.Snapshot, path string, err err
 	return run.Snapshots[len(run.Snapshots)-1], "", nil
 }
 
-// OpenOutOfMemory reads the last snapshot of the run in a folder, of any rank, whose record has a request for memory that failed, as it was then.
+// OpenOutOfMemory reads the last snapshot of the run in a folder, of any rank, that recorded a failed request for memory, at the moment
+// of the failure.
 func (o Opener) OpenOutOfMemory(dir string) (s *snapshot.Snapshot, path string, err error) {
 	o.At = snapshot.At{Kind: snapshot.AtOOM}
 	names := snapshotsIn(dir).names
@@ -42,9 +43,8 @@ func (o Opener) OpenOutOfMemory(dir string) (s *snapshot.Snapshot, path string, 
 	return nil, "", notThere(dir+": no request for memory failed in the records of its snapshots", "memdiag show shows its last snapshot")
 }
 
-// lastByName is the snapshot of the highest epoch and step among those of the lowest rank that lie in a
-// folder, or in a run of ours by the clock the one of the highest number; "" where the names do not
-// tell it.
+// lastByName is the snapshot with the highest epoch and step among those of the lowest rank in a folder, or the one with the highest
+// number in a run of ours without steps; "" if the names do not show it.
 func lastByName(dir string) string {
 	patterns, steps := newNamePatterns(), 0
 	var list []string

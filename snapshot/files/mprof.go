@@ -13,7 +13,7 @@ import (
 // mprofBytes is how much of a file of mprof's is read: a line each 0.1 s, for more than a month.
 const mprofBytes = 1 << 30
 
-// mprofSizes says what sizes a file of mprof's has, ": from 21.3 MiB to 25.8 MiB in 12.0 s, at most 30.1 MiB"; "" where it has none.
+// mprofSizes describes the sizes in a file of mprof, ": from 21.3 MiB to 25.8 MiB in 12.0 s, at most 30.1 MiB"; "" if it has none.
 func mprofSizes(r io.Reader) string {
 	lines := bufio.NewScanner(io.LimitReader(r, mprofBytes))
 	var first, last, most, begin, end float64
@@ -24,7 +24,7 @@ func mprofSizes(r io.Reader) string {
 			continue
 		}
 		size, err := strconv.ParseFloat(fields[1], 64)
-		if err != nil || !(size >= 0 && size < 1<<30) { // MiB; that of no machine, or no number
+		if err != nil || !(size >= 0 && size < 1<<30) { // MiB; more than any machine has, or not a number
 			continue
 		}
 		at, err := strconv.ParseFloat(fields[2], 64)

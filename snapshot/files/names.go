@@ -40,8 +40,7 @@ func newNamePatterns() *namePatterns {
 	}
 }
 
-// read returns what a slash-separated path below the run's folder tells;
-// NoStep and NoRank where it does not.
+// read returns the step and rank in a slash-separated path below the run's folder; NoStep and NoRank if there are none.
 func (p *namePatterns) read(name string) (step int64, rank int) {
 	step, rank = snapshot.NoStep, snapshot.NoRank
 	if m := p.rank.FindStringSubmatch(name); m != nil {
@@ -62,7 +61,7 @@ func (p *namePatterns) read(name string) (step int64, rank int) {
 	return step, rank
 }
 
-// opened is a snapshot with what its name tells.
+// opened is a snapshot with the data from its name.
 func (p *namePatterns) opened(s *snapshot.Snapshot, name string) opened {
 	slashed := filepath.ToSlash(name)
 	o := opened{snapshot: s, name: name, epoch: p.epochOf(slashed), bare: p.bare(slashed)}
@@ -70,7 +69,7 @@ func (p *namePatterns) opened(s *snapshot.Snapshot, name string) opened {
 	return o
 }
 
-// epochOf is the epoch that a name tells; NoStep for none.
+// epochOf is the epoch in a name; NoStep for none.
 func (p *namePatterns) epochOf(name string) int64 {
 	if n, ok := number(p.epoch, name); ok {
 		return n

@@ -44,7 +44,7 @@ func (o Opener) nodesBelow(path string, list listing) []*Folder {
 	return nodes
 }
 
-// sameCommand reports whether two runs are known to be of one command.
+// sameCommand reports whether two runs are known to belong to one command.
 func sameCommand(a, b *Folder) bool {
 	return len(a.about.Info.Command) > 0 && slices.Equal(a.about.Info.Command, b.about.Info.Command)
 }

@@ -30,8 +30,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/valgrind"
 )
 
-// InputError is a name or a folder that does not give what was asked of it. It
-// wraps fs.ErrNotExist where there is nothing of the name.
+// InputError is a name or a folder in which the requested input was not found. It wraps fs.ErrNotExist if nothing with the name exists.
 type InputError struct {
 	Reason string // one line, with the name in it
 	hint   string
@@ -48,11 +47,11 @@ func (e *InputError) Unwrap() error { return e.err }
 
 // format is one that memdiag reads.
 type format struct {
-	detect func(head, inside []byte) bool // of the file's beginning, and of what that unpacks to
+	detect func(head, inside []byte) bool // by the file's beginning, and by what that unpacks to
 	decode func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error)
 }
 
-// shared is what the snapshots of one run are read with.
+// shared is the state for reading the snapshots of one run.
 type shared struct {
 	totals.Options
 	native   *native.Reader // into the same table
@@ -68,7 +67,7 @@ func (o Opener) newShared() shared {
 	return shared{Options: totals.Options{Stacks: stacks, MaxUnpacked: int64(o.MaxUnpacked), Symbols: o.Symbols}, native: ours}
 }
 
-// headSize is how much of a file tells its format.
+// headSize is how many bytes of a file are needed to detect its format.
 const headSize = max(torch.DetectLen, bounded.HeadLen)
 
 // formats are asked in this order, those that are sure of themselves first: any
@@ -77,7 +76,7 @@ func formats() []format {
 	return []format{
 		{detect: stored(native.Detect), decode: sane(decodeNative)},
 		{detect: unpacked(agent.Detect), decode: profile(agent.Decode)},
-		{detect: unpacked(converted.Detect), decode: sane(profile(converted.Decode))}, // whose keys are like PyTorch's
+		{detect: unpacked(converted.Detect), decode: sane(profile(converted.Decode))}, // its keys are like PyTorch's
 		{detect: unpacked(tracemalloc.Detect), decode: profile(tracemalloc.Decode)},
 		{detect: unpacked(kineto.Detect), decode: profile(kineto.Decode)},
 		{detect: stored(torch.Detect), decode: decodeTorch},
@@ -103,7 +102,7 @@ func unpacked(detect func([]byte) bool) func(_, inside []byte) bool {
 	return func(_, inside []byte) bool { return detect(inside) }
 }
 
-// profile is a decoder of one of the formats that share their options.
+// profile makes a decoder from one that takes the common options.
 func profile(decode func(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error)) func(string, io.ReaderAt, int64, shared) (*snapshot.Snapshot, error) {
 	return func(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
 		return decode(name, r, size, into.Options)
@@ -148,7 +147,7 @@ func impossible(s *snapshot.Snapshot) string {
 		return fmt.Sprintf("it tells step %d, which no training has", step)
 	}
 	for _, t := range []time.Time{s.Mark.Time, s.History.First, s.History.Last} {
-		if year := t.Year(); year < 0 || year > 9999 { // which JSON cannot tell
+		if year := t.Year(); year < 0 || year > 9999 { // JSON cannot represent it
 			return fmt.Sprintf("it tells of the year %d", year)
 		}
 	}
@@ -179,7 +178,7 @@ func absurd(s *snapshot.Snapshot) string {
 	return ""
 }
 
-// decodeTorch reads PyTorch's snapshot, and what the recorder has put behind it.
+// decodeTorch reads PyTorch's snapshot, and what the recorder has appended to it.
 func decodeTorch(name string, r io.ReaderAt, size int64, into shared) (*snapshot.Snapshot, error) {
 	text := agent.Behind(r, size)
 	opts := torch.Options{Stacks: into.Stacks, MaxUnpacked: into.MaxUnpacked, At: into.at, Timeline: into.timeline, Record: into.record, Parted: text != nil}
@@ -201,15 +200,14 @@ type Opener struct {
 	MaxUnpacked snapshot.Bytes
 	// Symbols names the addresses of profiles that have nothing else; nil for none.
 	Symbols *symbols.Table
-	// Reading, unless nil, is called before each of several files is read, the first
-	// of which is 1.
+	// Reading, unless nil, is called before each of several files is read; the first is number 1.
 	Reading func(path string, at, of int)
 	// Progress, unless nil, is called while a file is read, with how far into its
 	// bytes that has come.
 	Progress func(path string, done, size int64)
 	// At is the moment within a snapshot's record that Open shows.
 	At snapshot.At
-	// Timeline has Open tell when each block of a snapshot's record was allocated and freed.
+	// Timeline has Open return when each block in a snapshot's record was allocated and freed.
 	Timeline bool
 	// Record has Open keep the events of a snapshot's record.
 	Record bool
@@ -221,9 +219,8 @@ func (o Opener) reading(path string, at, of int) {
 	}
 }
 
-// Open reads the snapshot at path; its content tells its format. Step and rank
-// are those of the name where it does not tell them. Errors of its content are
-// *snapshot.FormatError.
+// Open reads the snapshot at path; the content decides the format. Step and rank are taken from the name if the content has none.
+// Errors in the content are *snapshot.FormatError.
 func (o Opener) Open(path string) (*snapshot.Snapshot, error) {
 	into := o.newShared()
 	into.at, into.timeline, into.record = o.At, o.Timeline, o.Record
@@ -261,7 +258,7 @@ func (o Opener) decode(path string, f *source, into shared) (*snapshot.Snapshot,
 	if reason := impossible(s); reason != "" {
 		return nil, &snapshot.FormatError{File: path, Reason: reason, Hint: "the file was edited or is damaged, or what wrote it counts something else"}
 	}
-	// What some profilers leave when their program is killed has no end that tells.
+	// Files that some profilers leave when their program is killed have no end mark.
 	if now, err := f.file.Stat(); err == nil && now.Size() < f.size {
 		return nil, &snapshot.FormatError{File: path, Offset: now.Size(), Reason: "the file became shorter while it was read", Hint: "read it again once it is complete"}
 	}
@@ -281,12 +278,12 @@ func (w *watched) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// source is an open file whose format has been looked up.
+// source is an open file with its detected format.
 type source struct {
 	file   *os.File
 	size   int64
 	head   []byte
-	format *format // nil where none knows it
+	format *format // nil if unknown
 }
 
 func (s *source) close() { _ = s.file.Close() } // it was only read
@@ -311,7 +308,7 @@ func openFile(path string) (*source, error) {
 	return s, nil
 }
 
-// isRuined is true for what is left of a snapshot that was not written to its end.
+// isRuined reports whether a file is an incomplete snapshot.
 func (s *source) isRuined() bool {
 	return s.isZeros() || s.isCutOff() || strings.HasSuffix(s.file.Name(), native.Ending) && !native.DetectSeries(s.head)
 }
@@ -354,7 +351,7 @@ func (s *source) unknown() error {
 	return e
 }
 
-// other is the error for what another tool is known to write; nil for what is of none.
+// other is the error for a file that another known tool writes; nil for other files.
 func (s *source) other() *snapshot.FormatError {
 	inside := bounded.Head(s.head)
 	for _, o := range others {
@@ -396,7 +393,7 @@ const (
 // gives a file that it reads.
 var others = []struct {
 	text       string
-	within     int // so many bytes of the beginning
+	within     int // bytes of the beginning that are searched
 	what, hint string
 }{
 	{"\x89MDSNAP\n", 8, "a snapshot of memdiag's that was compressed once more: it is compressed inside already", "unpack it first"},
@@ -444,7 +441,7 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// regular is isRegular of an entry of a folder, which mostly tells itself.
+// regular is isRegular for an entry of a folder, which usually needs no further call.
 func regular(entry fs.DirEntry, path string) bool {
 	return entry.Type().IsRegular() || entry.Type()&fs.ModeSymlink != 0 && isRegular(path)
 }

@@ -15,12 +15,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// arrange puts a run's snapshots into the order in which they were taken: by
-// steps; where none tells one by the count of memdiag's recorder, if all have that; where some tell
-// none by the clock, if all tell that; else by the epochs and steps, or the numbers, in the names. A snapshot that fits nowhere is left out, but for one of an
-// out-of-memory error, which is a run's last. note says what was done without
-// steps. It is an error where nothing tells an order: in any other one a leak may
-// look like its opposite.
+// arrange puts a run's snapshots into the order in which they were taken: by steps; if none has a step, by the count of memdiag's
+// recorder, if all have it; if some have none, by time, if all have it; else by the epochs and steps, or the numbers, in the names. A
+// snapshot that fits nowhere is left out, except one of an out-of-memory error, which comes last. note says what was done without
+// steps. If the order is unknown, it returns an error: in a wrong order a leak may look like its opposite.
 func arrange(list []opened) (ordered []opened, note string, err error) {
 	var stepless []string
 	for _, o := range list {
@@ -65,10 +63,9 @@ func arrange(list []opened) (ordered []opened, note string, err error) {
 	return list, fmt.Sprintf("%s; left out, since nothing tells where among the others: %s", silent, some(left)), nil
 }
 
-// sets are the first names of each set of snapshots, where a folder has several sets of the
-// same steps whose names differ in more than digits, as heap_0, heap_10 and allocs_0, allocs_10
-// do: what one holds more than the other has not grown. The set of most files comes last.
-// It is nil where there is one.
+// sets are the first names of each set of snapshots, if a folder has several sets of the same steps whose names differ in more than
+// digits, such as heap_0, heap_10 and allocs_0, allocs_10: more in one than in the other is then not growth. The largest set comes
+// last. It is nil if there is only one.
 func sets(list []opened) []string {
 	steps := make(map[int64][]opened)
 	for _, o := range list {
@@ -119,8 +116,8 @@ func compareSteps(a, b opened) int {
 	return cmp.Or(cmp.Compare(x, y), compareNames(a.name, b.name))
 }
 
-// isOutOfMemory tells the dump of an out-of-memory error by its name, as the
-// observers of training libraries call it: oom_snapshot.pickle.
+// isOutOfMemory recognizes the dump of an out-of-memory error by its name, as the observers of training libraries write it:
+// oom_snapshot.pickle.
 func isOutOfMemory(name string) bool {
 	return strings.Contains(strings.ToLower(name), "oom")
 }
@@ -139,8 +136,7 @@ func byTicks(list []opened) bool {
 	return true
 }
 
-// byClock sorts snapshots by when they were taken, if all tell it and no two the
-// same, and the steps that are known rise with it.
+// byClock sorts snapshots by time, if all have different times, and the known steps rise with time.
 func byClock(list []opened) bool {
 	sorted := slices.Clone(list)
 	slices.SortFunc(sorted, func(a, b opened) int { return taken(a.snapshot).Compare(taken(b.snapshot)) })
@@ -161,10 +157,9 @@ func byClock(list []opened) bool {
 	return true
 }
 
-// stepsByClock gives steps to the few that have none, between their neighbours' or, beyond
-// them, at the pace of the nearest two: rates want one unit, and the dump of an
-// out-of-memory error would take all others' steps away. The list is in the order of the
-// clock. It returns what a note says of it, "" where it did nothing.
+// stepsByClock gives steps to the few snapshots that have none: interpolated between neighbours or, outside, at the pace of the nearest
+// two. Rates need one unit, and the dump of an out-of-memory error would otherwise make all steps unusable. The list is in order of
+// time. It returns a text for a note, or "" if it did nothing.
 func stepsByClock(list []opened) string {
 	var known []int
 	for i, o := range list {
@@ -205,8 +200,7 @@ func stepsByClock(list []opened) string {
 	return said
 }
 
-// taken is when a snapshot was taken, or the last event that it recorded; zero
-// where neither is known.
+// taken is when a snapshot was taken, or its last recorded event; zero if neither is known.
 func taken(s *snapshot.Snapshot) time.Time {
 	if !s.Mark.Time.IsZero() {
 		return s.Mark.Time

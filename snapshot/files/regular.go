@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// openRegular opens a file to read it, and tells its size. What is no regular
-// file is an *InputError: a pipe would wait for its writer, a device may have no
-// end.
+// openRegular opens a file for reading, and returns its size. If it is no regular file, the error is an *InputError: a pipe would wait
+// for its writer, and a device may have no end.
 func openRegular(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,8 +35,7 @@ func notRegular(path string) error {
 	return &InputError{Reason: path + ": not a regular file, but a pipe, a socket or a device", hint: "save the snapshot to a file first"}
 }
 
-// neither is the error for what is at path and neither a file nor a folder: a pipe, or a
-// link that leads to nothing. It is nil for all else.
+// neither is the error for a path that is neither a file nor a folder: a pipe, or a link to nothing. It is nil otherwise.
 func neither(name, path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -52,7 +50,7 @@ func neither(name, path string) error {
 	return nil
 }
 
-// reason is an error without the call and the path, which its user tells.
+// reason is an error without the call and the path, which the caller adds.
 func reason(err error) string {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err

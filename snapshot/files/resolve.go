@@ -9,11 +9,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// Resolve finds the file of a snapshot: name is a path, seen from dir, or a
-// name without its ending such as snapshot_50, of a snapshot in dir, else in the
-// newest run below dir. With folders in it, such as runs/a/snapshot_50, it is
-// looked for in that folder. What is missing or ambiguous is an *InputError that
-// lists what there is.
+// Resolve finds the file of a snapshot. name is a path relative to dir, or a name without its ending, such as snapshot_50, of a
+// snapshot in dir, else in the newest run below dir. With folders in it, such as runs/a/snapshot_50, only that folder is searched. If
+// it is missing or ambiguous, the error is an *InputError that lists what there is.
 func Resolve(name, dir string) (path string, err error) {
 	if name == "" {
 		return "", &InputError{Reason: "a snapshot without a name", hint: snapshotsIn(dir).list()}
@@ -51,7 +49,7 @@ func Resolve(name, dir string) (path string, err error) {
 	return "", notThere(name+": no such snapshot", in.list())
 }
 
-// aFolder is the error for a folder where a snapshot should be.
+// aFolder is the error for a folder given instead of a snapshot.
 func aFolder(name string, f folder) error {
 	e := &InputError{Reason: name + ": a folder, not a snapshot", hint: "name a file in it, or a run's snapshot such as snapshot_50"}
 	if len(f.names) > 0 {
@@ -70,7 +68,7 @@ func snapshotsIn(path string) folder {
 	f := folder{path: path}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return f // what is not there holds no snapshot
+		return f // a missing folder has no snapshots
 	}
 	ours := isRegular(filepath.Join(path, rundir.InfoName))
 	for _, e := range entries {
@@ -118,10 +116,9 @@ func (f folder) stems() []string {
 	return slices.Compact(list)
 }
 
-// ResolveRun finds the folder of a run: name is a path, seen from dir, or the
-// name of a run folder somewhere below dir; "" stands for dir itself, if it is a
-// run of ours, else for the newest of ours below it, else for dir if snapshots lie
-// in it, else for the newest folder of snapshots below it.
+// ResolveRun finds the folder of a run. name is a path relative to dir, or the name of a run folder somewhere below dir. "" means dir
+// itself if it is a run of ours, else the newest of ours below it, else dir if it has snapshots, else the newest folder of snapshots
+// below it.
 func ResolveRun(name, dir string) (path string, err error) {
 	if name == "" {
 		if isRegular(filepath.Join(dir, rundir.InfoName)) {

@@ -33,8 +33,8 @@ import (
 // snapshot is an error, unless its series was read.
 func OpenRun(path string) (*snapshot.Run, error) { return OpenRank(path, snapshot.NoRank) }
 
-// OpenRank is OpenRun for one rank of several, whose files lie in one folder with
-// the rank in their names. With NoRank it reads the lowest.
+// OpenRank is OpenRun for one rank of several whose files are in one folder, with the rank in their names. With NoRank it reads the
+// lowest.
 func OpenRank(path string, rank int) (*snapshot.Run, error) { return Opener{}.OpenRank(path, rank) }
 
 // OpenRank is the function of that name with the opener's bounds.
@@ -92,8 +92,8 @@ func readInfo(run *snapshot.Run, name string) (own bool, err error) {
 	return true, nil
 }
 
-// readSeries reads the series log, the rank's where it has one of its own,
-// if there is one. A run is of use without it, so that its faults are notes.
+// readSeries reads the series log, if there is one; the rank's own if it has one. The run is useful without it, so its faults become
+// notes.
 func (f *Folder) readSeries(run *snapshot.Run, rank int) {
 	name := rundir.SeriesName
 	if own := rundir.RankSeriesName(rank); f.list.others[own] && isRegular(filepath.Join(run.Path, own)) {
@@ -129,8 +129,8 @@ func decodeSeries(path string) (*snapshot.Series, []string, error) {
 	return native.DecodeSeries(path, f, size)
 }
 
-// Bounds on what is looked through below a folder: levels and files of one that is not ours, and files of a run of ours
-// or that name a rank. A thousand ranks with 500 snapshots each are half a million, whose names take 60 MB.
+// Limits on what is listed below a folder: levels and files of a folder that is not ours, and files of a run of ours, or that have a
+// rank. A thousand ranks with 500 snapshots each have half a million files, whose names take 60 MB.
 const (
 	maxDepth = 4
 	maxFiles = 20_000
@@ -142,13 +142,12 @@ type listing struct {
 	files     []string
 	irregular []string // of a run of ours: named as snapshots are, but pipes, folders or broken links
 	runs      []string // folders of runs of their own
-	beside    []string // of a run of ours: snapshots of processes beside the ranks', and of what came after the last step
+	beside    []string // in a run of ours: snapshots of processes beside the ranks', and from after the last step
 
-	others map[string]bool // of a run of ours: what has other names than snapshots. To ask a file server for each table that a rank may have takes long
+	others map[string]bool // in a run of ours: files that are not named as snapshots. Asking a file server for each table that a rank may have takes long
 }
 
-// listFiles lists the regular files of a folder that may be snapshots; of those
-// below it too, unless flat, which a run of ours is.
+// listFiles lists the regular files of a folder that may be snapshots, and those in folders below it unless flat, as a run of ours is.
 func listFiles(root string, flat bool, names *namePatterns) (listing, error) {
 	return listWithin(maxFiles, root, flat, names)
 }
@@ -233,13 +232,13 @@ type runReader struct {
 	into   shared
 	names  *namePatterns
 	rank   int                   // that is read
-	ranks  int                   // that the names of snapshots tell
+	ranks  int                   // number of ranks in names of snapshots
 	passed []string              // files of no format that is read
 	other  *snapshot.FormatError // of the first that another tool is known to write
 	broken []error
 }
 
-// opened is a snapshot with what its name tells.
+// opened is a snapshot with the data from its name.
 type opened struct {
 	snapshot *snapshot.Snapshot
 	name     string
@@ -307,7 +306,7 @@ func (r *runReader) read(f *Folder) error {
 	return nil
 }
 
-// oneRankOnly is in the note of a run whose other ranks were not read.
+// oneRankOnly is in the note on a run whose other ranks were not read.
 const oneRankOnly = "; only those that name rank"
 
 // OfOneRank reports whether a run's note says that only one of the ranks that its files name was
@@ -318,8 +317,8 @@ func (r *runReader) note(format string, args ...any) {
 	r.run.Notes = append(r.run.Notes, r.run.Path+": "+fmt.Sprintf(format, args...))
 }
 
-// choose says which rank is read: the one that is wanted, or with NoRank the
-// lowest that a snapshot's name tells. Where no name tells one, they all count.
+// choose decides which rank is read: the wanted one, or with NoRank the lowest in a snapshot's name. If no name has a rank, all files
+// are read.
 func (r *runReader) choose(want int, f *Folder) error {
 	ranks := f.Ranks()
 	for _, rank := range f.ruined {
@@ -343,7 +342,7 @@ func (r *runReader) choose(want int, f *Folder) error {
 	return nil
 }
 
-// readFile reads the file that is the next one of those that are opened ahead; nil where it is no snapshot that can be read.
+// readFile reads the next of the files that are opened ahead; nil if it is no readable snapshot.
 func (r *runReader) readFile(name string, ahead *opening) *snapshot.Snapshot {
 	path := filepath.Join(r.run.Path, name)
 	f, err := ahead.next()
@@ -380,7 +379,7 @@ func (r *runReader) leaveOut(err error) {
 	r.run.Partial = true
 }
 
-// oneRank leaves the lowest rank, where the snapshots themselves tell several.
+// oneRank keeps only the lowest rank, if the snapshots themselves have several.
 func (r *runReader) oneRank(list []opened) []opened {
 	ranks := make(map[int]int)
 	for _, o := range list {
@@ -395,9 +394,8 @@ func (r *runReader) oneRank(list []opened) []opened {
 	return slices.DeleteFunc(list, func(o opened) bool { return o.snapshot.Rank != lowest })
 }
 
-// once leaves one of the files that hold the same snapshot, such as a pickle and what was
-// made of it: counted twice it would halve every rate and double the evidence. The note
-// says which are left out; "" where none is.
+// once keeps only one of files with the same snapshot, such as a pickle and its conversion: counted twice, it would halve every rate
+// and double the evidence. The note says which are left out; "" for none.
 func once(list []opened) (kept []opened, note string) {
 	same := func(a, b *snapshot.Snapshot) bool {
 		return a.Mark.Step == b.Mark.Step && taken(a).Equal(taken(b)) && a.History == b.History && a.Rank == b.Rank &&
@@ -424,7 +422,7 @@ func (r *runReader) nothing(list listing) error {
 	path := r.run.Path
 	switch {
 	case len(r.broken) > 0:
-		return fmt.Errorf("no snapshot can be read: %w", r.broken[0]) // which tells the path
+		return fmt.Errorf("no snapshot can be read: %w", r.broken[0]) // its text has the path
 	case len(list.runs) > 0:
 		return &InputError{Reason: path + ": no snapshots, but runs below it", hint: "name one of " + some(list.runs)}
 	case r.other != nil:

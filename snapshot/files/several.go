@@ -54,10 +54,9 @@ func (o Opener) OpenSnapshots(paths ...string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-// sortGiven puts snapshots that were named one by one into the order of their steps, or
-// where none tells a step of the recorder's count or the clock, as the shell's "snapshot_*" does not: snapshot_16 comes
-// after snapshot_104. It says whether it had to. Where two are of one step, as of a run and its
-// repetition, the order is the user's.
+// sortGiven sorts snapshots that were named one by one by their steps, or if none has a step by the recorder's count or by time. The
+// shell's "snapshot_*" is not in this order: it lists snapshot_16 after snapshot_104. It reports whether the order changed. If two have
+// the same step, as in a run and its repetition, the user's order is kept.
 func sortGiven(list []opened) bool {
 	given := slices.Clone(list)
 	stepless := 0

@@ -11,10 +11,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/pprofio"
 )
 
-// setSteps takes steps from the names, where the program did not tell them: what PyTorch
-// counts are calls of an optimizer since the recording began, two a step with two
-// optimizers, one in four steps where gradients are gathered. Numbers that only count the
-// files do not replace counts. It returns a note where counts were replaced.
+// setSteps takes steps from the names if the program did not report them. PyTorch's recorder counts calls of an optimizer since the
+// recording began: two per step with two optimizers, one in four steps if gradients are accumulated. Numbers that only count the files
+// do not replace these counts. It returns a note if counts were replaced.
 func setSteps(list []opened) (note string) {
 	stepsOfEpochs(list)
 	byName := slices.Clone(list)
@@ -81,8 +80,7 @@ func countFiles(byName []opened) bool {
 // pace holds what snapshots count, and the steps in their names, both rising.
 type pace [][2]int64
 
-// step is that of a count, in a line between the snapshots around it, beyond them by the
-// pace of all.
+// step is the step for a count: interpolated between the snapshots around it, outside them by the pace of all.
 func (p pace) step(count int64) int64 {
 	i := sort.Search(len(p), func(i int) bool { return p[i][0] >= count })
 	from, to := p[max(i-1, 0)], p[min(i, len(p)-1)]
@@ -93,7 +91,7 @@ func (p pace) step(count int64) int64 {
 	return max(0, from[1]+int64(math.Floor(part*float64(to[1]-from[1])+1e-9)))
 }
 
-// told reports whether the program itself said which step it was.
+// told reports whether the program itself reported the step.
 func (o *opened) told() bool {
 	return o.snapshot.Mark.Step != snapshot.NoStep && !o.snapshot.Mark.StepCounted
 }
@@ -106,8 +104,8 @@ func (o *opened) best() int64 {
 	return o.step
 }
 
-// stepsOfEpochs finds out whether the steps in the names begin anew in each epoch, which the names tell, too: they give the
-// order, but no place in the run.
+// stepsOfEpochs handles steps in names that begin again in each epoch, if the names also have the epoch: they give the order, but no
+// step of the run.
 func stepsOfEpochs(list []opened) {
 	sorted, anew := slices.SortedFunc(slices.Values(list), compareEpochs), false
 	for i, o := range sorted {

@@ -17,9 +17,8 @@ import (
 // maxTree bounds a table of processes in bytes.
 const maxTree = 256 << 20
 
-// readTree reads what is known of the command's processes, those of a rank where they were
-// recorded by themselves; else they are all ranks' together, and are read with the lowest. A run
-// is of use without it, so that its faults are notes.
+// readTree reads the table of the command's processes: the rank's own if there is one; else the table of all ranks, which is read with
+// the lowest. The run is useful without it, so its faults become notes.
 func (f *Folder) readTree(run *snapshot.Run, rank int) {
 	if !f.bringsTree(run, rank) {
 		return
