@@ -14,9 +14,9 @@ import (
 // Snapshot is the state of every device allocator of one process at one mark.
 type Snapshot struct {
 	Mark     Mark
-	Rank     int    // of a distributed run; NoRank where the producer has none
+	Rank     int    // rank in a distributed run; NoRank if the producer has none
 	Producer string // who wrote it: "memdiag engine", "PyTorch"
-	// Role and PID are the process, where its recorder tells them. Our own file does not keep them.
+	// Role and PID identify the process, if its recorder gives them. Our own file does not have them.
 	Role    string
 	PID     int
 	Devices []Device
@@ -26,34 +26,34 @@ type Snapshot struct {
 	Blocks   Blocks
 	Stacks   *Stacks
 	Holders  []Holder
-	// At is where the program's threads were when the snapshot was taken; nil where nobody
-	// looked. Our own file does not keep it.
+	// At is where the program's threads were when the snapshot was taken; nil if not recorded. Our own file does not have it.
 	At []StackID
-	// Anew is the stacks whose blocks become larger, and were never made of the one before: their size is the input's. Our own
-	// file does not keep it.
+	// Anew lists stacks whose blocks become larger without being made from the previous block: their size depends on the input. Our own
+	// file does not have it.
 	Anew []StackID
-	// Native is the stack of the line at which memory outside the language grows, as that of a C extension; nil if unknown. Our own file
-	// does not keep it.
+	// Native is the stack of the line at which memory outside the language grows, such as a C extension's; nil if unknown. Our own file
+	// does not have it.
 	Native []StackID
-	// Events counts what has happened until then, by name: epochs, phases that have begun, checkpoints. Our own file does not keep it.
+	// Events counts what has happened so far, by name: epochs, phases that began, checkpoints. Our own file does not have it.
 	Events map[string]int64
-	// AwaitsSteps: it was taken by the clock, and the program's own text takes steps, none of which has come. Our own file does not keep it.
+	// AwaitsSteps: the snapshot was taken by time, and the program's code takes steps, but none has come yet. Our own file does not
+	// have it.
 	AwaitsSteps bool
-	// Waited is how long the main thread had waited for a processor by then, in all; 0 where unknown. Our own file does not keep it.
+	// Waited is how long the main thread had waited for a processor so far; 0 if unknown. Our own file does not have it.
 	Waited  time.Duration
 	History History
-	// Moment is where within its record it shows memory; nil for the end, where it was taken. Our own file does not keep it.
+	// Moment is the moment in its record that the snapshot shows; nil for the end, when it was taken. Our own file does not have it.
 	Moment *Moment
-	// Timelines are those of devices whose record was asked for. Our own file does not keep them.
+	// Timelines are those of the devices whose record was requested. Our own file does not have them.
 	Timelines []*Timeline
-	// Records are those of devices whose events were asked for. Our own file does not keep them.
+	// Records are those of the devices whose events were requested. Our own file does not have them.
 	Records []*Record
-	// Allocator is how PyTorch's allocator was configured; nil where the file does not say. Our own file does not keep it.
+	// Allocator is the configuration of PyTorch's allocator; nil if unknown. Our own file does not have it.
 	Allocator *AllocatorConf
-	// SamplePeriod is in how many bytes of allocations a profiler recorded about one
-	// allocation; 0 where it recorded all. Figures are then estimates.
+	// SamplePeriod is the number of allocated bytes per recorded allocation of a sampling profiler; 0 if it recorded all. With samples,
+	// figures are estimates.
 	SamplePeriod Bytes
-	// Notes say what is missing or does not add up, one sentence each.
+	// Notes say what is missing or inconsistent, one sentence each.
 	Notes []string
 }
 
@@ -64,19 +64,17 @@ const (
 	Unknown Bytes = -1
 )
 
-// Mark is a barrier between two steps: temporaries are gone, and marks of equal
-// phase can be compared.
+// Mark is a point between two steps: temporaries are freed, and marks of equal phase can be compared.
 type Mark struct {
-	Step int64 // steps completed; NoStep where unknown
-	// StepCounted: nobody told the step; it is how many the recording saw since it
-	// began.
+	Step int64 // steps completed; NoStep if unknown
+	// StepCounted: the program did not report the step; it is the number of steps since the recording began.
 	StepCounted bool
-	Epoch       int64  // NoStep where unknown
-	Phase       string // "train", "eval", …; "" where unknown
-	// Covariates: what may rightly drive memory at this step; 0 where unknown.
+	Epoch       int64  // NoStep if unknown
+	Phase       string // "train", "eval", …; "" if unknown
+	// Covariates: what may legitimately change memory at this step; 0 if unknown.
 	BatchElements  int64
 	SequenceLength int64
-	Time           time.Time // zero where unknown; in files, microseconds
+	Time           time.Time // zero if unknown; in files, microseconds
 }
 
 // DeviceKind is the family of a device.
@@ -87,16 +85,15 @@ const (
 	CPU    DeviceKind = "cpu"
 	CUDA   DeviceKind = "cuda"
 	Vulkan DeviceKind = "vulkan"
-	// Executable stands for programs that JAX compiled; it does not tell where they are.
+	// Executable is for programs that JAX compiled, whose place is unknown.
 	Executable   DeviceKind = "executable"
 	Process      DeviceKind = "host"   // the heap of the process itself
-	PythonHeap   DeviceKind = "python" // and Python's, of what grew in it since the recording began
+	PythonHeap   DeviceKind = "python" // Python's heap, as far as it grew since the recording began
 	SharedMemory DeviceKind = "shm"    // segments that have names, which outlive the process
-	// Graph stands for autograd's nodes that one of the program's names keeps and that become
-	// more; what they take is the process's memory, and nobody tells how much.
+	// Graph is for autograd nodes that one of the program's names retains and that increase. They take memory of the process, but how
+	// much is unknown.
 	Graph DeviceKind = "graph"
-	// Items stands for the items of one container that becomes longer while the process grows; what they take is the
-	// process's memory, too.
+	// Items is for the items of one container that becomes longer while the process grows. They take memory of the process, too.
 	Items DeviceKind = "items"
 )
 
@@ -109,8 +106,8 @@ func (k DeviceKind) InProcess() bool { return k == CPU || k == PythonHeap || k =
 // Unsized reports whether a device's blocks may be of unknown size, so that they are judged by their number.
 func (k DeviceKind) Unsized() bool { return k == Executable || k == Graph || k == Items }
 
-// PinnedCounts is the name of a device of pinned memory of which the allocator's counts are known, and no blocks: the program's
-// tensors in it are among those of the CPU.
+// PinnedCounts is the name of a device of pinned memory with known allocator counts but no blocks: the program's tensors in it are
+// among those of the CPU.
 const PinnedCounts = "pinned host memory, also in cpu:0"
 
 // Device is one allocator's device and its meters.
@@ -118,25 +115,24 @@ type Device struct {
 	Kind   DeviceKind
 	Index  int
 	Name   string // as the driver calls it; may be empty
-	Limit  Bytes  // the cap at which allocation fails, of a Process what it has and what is left; Unknown where none is known
+	Limit  Bytes  // the limit at which allocation fails; for a Process what it has plus what is left; Unknown if unknown
 	Meters Meters
-	// Peak is the most of allocated memory, of a Process of resident memory, that there has been, as the allocator or the
-	// kernel says; 0 where neither does. Our own file does not keep it.
+	// Peak is the highest allocated memory so far (for a Process, the highest resident memory), according to the allocator or the
+	// kernel; 0 if unknown. Our own file does not have it.
 	Peak Bytes
-	// Mapped, of a Process, is its private address space beyond what malloc has; 0 where it is not known. Our own file does not keep it.
+	// Mapped is the private address space of a Process beyond malloc's; 0 if unknown. Our own file does not have it.
 	Mapped Bytes
 	// Retries are how often the allocator found no memory and emptied its cache to try again. Our own file does not keep
 	// them.
 	Retries int64
-	// OutOfMemory is how often it found none all the same, and Communicators are those of NCCL in the process; NCCL is what that
-	// logged of its buffers. 0 where nothing tells. Our own file does not keep them.
+	// OutOfMemory is how many times it still found no memory after that. Communicators are the NCCL communicators in the process, and
+	// NCCL is the size of the buffers that NCCL logged. 0 if unknown. Our own file does not have them.
 	OutOfMemory, Communicators int64
 	NCCL                       Bytes
 }
 
-// Meters are an allocator's own figures: requested <= allocated <= active <=
-// reserved. Driver is the driver's (or the process's) figure, read apart from
-// the allocator; Unknown where nobody gave one.
+// Meters are an allocator's own figures: requested <= allocated <= active <= reserved. Driver is the driver's (or the process's)
+// figure, read separately from the allocator; Unknown if not read.
 type Meters struct {
 	Requested Bytes // what the program asked for, of live blocks
 	Allocated Bytes // live blocks, rounded as the allocator rounds
@@ -164,7 +160,7 @@ func (p Pool) String() string {
 // Segment is memory taken from the driver in one piece.
 type Segment struct {
 	Device     int    // index into Snapshot.Devices
-	Address    uint64 // 0 where unknown: such segments are never taken for one another
+	Address    uint64 // 0 if unknown: segments without an address are never matched
 	Size       Bytes
 	Stream     uint64
 	Pool       Pool
@@ -187,13 +183,11 @@ const (
 
 func (s State) String() string { return [...]string{"free", "live", "pending"}[s] }
 
-// Blocks are the pieces of all segments, one row a block, column by column.
-// Segment, Address, Size, Requested, State and Stack have equal length; the
-// other columns are nil where the producer did not know them.
+// Blocks are the pieces of all segments, one row per block, in columns. Segment, Address, Size, Requested, State and Stack have equal
+// length; the other columns are nil if the producer did not know them.
 //
-// Heap profilers tell totals by stack, not blocks. A row is such a total where
-// Count is set; Size and Requested are then those of its blocks together, and
-// Address is 0.
+// Heap profilers give totals by stack instead of blocks. If Count is set, a row is such a total; Size and Requested are then the sums
+// over its blocks, and Address is 0.
 type Blocks struct {
 	Segment   []int32
 	Address   []uint64
@@ -201,20 +195,20 @@ type Blocks struct {
 	Requested []Bytes // 0 for free blocks
 	State     []State
 	Stack     []StackID
-	BirthStep []int64 // steps completed when it was allocated; NoStep where unknown
-	BirthTime []int64 // Unix microseconds; 0 where unknown
-	// BirthEvent is the place of its allocation among History.Events, from 1 on; 0 where unknown. It is nil unless
-	// these are of one device and have no times.
+	BirthStep []int64 // steps completed when it was allocated; NoStep if unknown
+	BirthTime []int64 // Unix microseconds; 0 if unknown
+	// BirthEvent is the index of its allocation in History.Events, from 1 on; 0 if unknown. It is nil unless all events are of one
+	// device and have no times.
 	BirthEvent []int64
 	Owners     []Owners
 	Category   []Category
-	Count      []int64 // blocks that the row stands for; nil where each is one, all 0 where the profiler counts none
+	Count      []int64 // blocks in the row; nil if each row is one, all 0 if the profiler counts none
 }
 
 // Len counts the rows.
 func (b *Blocks) Len() int { return len(b.Size) }
 
-// CountOf is how many blocks a row stands for: one where nobody counted.
+// CountOf is how many blocks a row stands for: one if blocks were not counted.
 func (b *Blocks) CountOf(row int) int64 {
 	if b.Count == nil || b.Count[row] == 0 {
 		return 1
@@ -238,8 +232,8 @@ const (
 	OwnedByOptim                    // optimizer state
 	OwnedByCache                    // a cache of the engine
 	OwnedByComm                     // a collective's buffer
-	// Lost is no class but what became of one: a handle was collected while it held its
-	// reference, so that nothing in the program can ever release the block.
+	// Lost is no class but a state: a handle was collected while it held its reference, so nothing in the program can ever release the
+	// block.
 	Lost
 )
 
@@ -256,7 +250,7 @@ func (o Owners) Names() []string {
 	return names
 }
 
-// OwnersNamed is the set of the classes with these names; not ok where one is no class.
+// OwnersNamed is the set of the classes with these names; ok is false if one is no class.
 func OwnersNamed(names []string) (o Owners, ok bool) {
 	for _, name := range names {
 		i := slices.Index(ownerNames[:], name)
@@ -298,13 +292,14 @@ func (c Category) String() string {
 	return categoryNames[c]
 }
 
-// CategoryNamed is the category of that name; not ok where there is none.
+// CategoryNamed is the category with that name; ok is false if there is none.
 func CategoryNamed(name string) (c Category, ok bool) {
 	i := slices.Index(categoryNames[:], name)
 	return Category(max(i, 0)), i > 0
 }
 
-// CategoryOf is what a block is for by its class of owner, where that tells; NoCategory of what the program holds itself.
+// CategoryOf is the category of a block by its class of owner, if that determines it; NoCategory for blocks that the program itself
+// holds.
 func (o Owners) CategoryOf() Category {
 	switch {
 	case o&OwnedByOptim != 0:
@@ -321,23 +316,22 @@ func (o Owners) CategoryOf() Category {
 	return NoCategory
 }
 
-// Holder says what keeps a stack's blocks alive, where a recorder found it.
+// Holder says what keeps a stack's blocks alive, if a recorder found it.
 type Holder struct {
 	Stack StackID
 	Path  string // "FeaturePyramid.features", "__main__.history"
 	// Kind is "list", "map", "attribute", "closure", "chain" of objects that refer to one another, "graph"
 	// of autograd's after it, or Nodes.
 	Kind  string
-	Items int // length of the list or map, or bytes of the buffer, of all that the path names together; 0 where that has no meaning
-	// Counted is the step at which Items were, before the snapshot's; 0 where it is
-	// the snapshot's, or not known. Our own file does not keep it.
+	Items int // length of the list or map, or bytes of the buffer, summed over all that the path names; 0 if it has no length
+	// Counted is the step at which Items were counted, if before the snapshot's; 0 if it is the snapshot's, or unknown. Our own file
+	// does not have it.
 	Counted int64
-	// Bound is how many items it may have, as the maxlen of a deque; 0 where nothing tells. Our own file
-	// does not keep it.
+	// Bound is the most items it may have, such as the maxlen of a deque; 0 if unknown. Our own file does not have it.
 	Bound int
-	// Each is what an item takes that no other refers to; 0 where it is not known. Our own file does not keep it.
+	// Each is the size of an item without objects that are referenced elsewhere; 0 if unknown. Our own file does not have it.
 	Each Bytes
-	// From is the stack that a recorder saw add an item; NoStack where it saw none. Our own file does not keep it.
+	// From is the stack that a recorder saw add an item; NoStack for none. Our own file does not have it.
 	From StackID
 }
 
@@ -353,22 +347,22 @@ func (h *Holder) Noun() string {
 	return "item"
 }
 
-// Nameless is the Path of a graph of autograd's, or of objects on a language's heap, where nothing that has a name leads
-// to it, as far as the recorder saw.
+// Nameless is the Path of an autograd graph, or of objects on a language's heap, that nothing with a name leads to, as far as the
+// recorder saw.
 const Nameless = "(no name leads to it)"
 
-// Nodes is the Kind of what keeps a graph of autograd's that grows, with the stack of its nodes on
-// the device Graph, or of no block. Items are how many it has at least.
+// Nodes is the Kind of a holder of a growing autograd graph, with the stack of its nodes on the device Graph, or of no block. Items is
+// the least number of nodes.
 const Nodes = "nodes"
 
 // History says how far back the producer's record of allocations reaches.
 type History struct {
 	Events    int64     // allocator events seen in the file
-	First     time.Time // of the oldest event; zero where there is none
+	First     time.Time // of the oldest event; zero if there is none
 	Last      time.Time
-	LostFrees int64    // frees whose allocation is not in the record
+	LostFrees int64    // frees without a recorded allocation
 	Refused   *Refused // the last request for memory that failed; nil for none. Our own file does not keep it
-	// Process is the one whose record this is, where the snapshot holds nothing but what
-	// was allocated in the record; "" where it holds older blocks as well.
+	// Process is the process of the record, if the snapshot holds only what was allocated in the record; "" if it also holds older
+	// blocks.
 	Process string
 }

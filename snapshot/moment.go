@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// At names a moment within the record of a snapshot. The zero value is the end, where the snapshot was taken.
+// At names a moment in the record of a snapshot. The zero value is the end, when the snapshot was taken.
 type At struct {
 	Kind AtKind
 	Step int64         // of AtStep: its end
@@ -70,13 +70,13 @@ func (a At) String() string {
 	return "end"
 }
 
-// Moment is where within the record a snapshot shows memory.
+// Moment is the moment in the record that a snapshot shows.
 type Moment struct {
 	At      At
-	Device  int       // whose events tell the moment, among Devices
+	Device  int       // index in Devices of the device whose events define the moment
 	Event   int64     // the place of the last event that counts among those of the record, from 1 on; 0 before the first
 	Of      int64     // events of the record
-	Time    time.Time // of that event; zero where events have no times
+	Time    time.Time // time of that event; zero if events have no times
 	Refused *Refused  // at AtOOM
 }
 

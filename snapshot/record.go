@@ -1,6 +1,6 @@
 package snapshot
 
-// Record is what the allocator of one device did, event by event.
+// Record is the sequence of events of one device's allocator.
 type Record struct {
 	Device  int // among Snapshot.Devices
 	Events  []Event
@@ -38,7 +38,7 @@ const (
 	eventStreamBits = 64 - eventBytesBits - eventKindBits
 )
 
-// MaxEventStreams is how many streams events can tell apart.
+// MaxEventStreams is how many streams events can distinguish.
 const MaxEventStreams = 1 << eventStreamBits
 
 // MaxEventBytes is the largest size that an event can have.

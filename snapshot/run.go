@@ -22,8 +22,7 @@ type Info struct {
 	Finished      *time.Time        `json:"finished,omitempty"` // nil: still running, or died
 	ExitCode      *int              `json:"exit_code,omitempty"`
 	Host          string            `json:"host,omitempty"`
-	// Rank is of the task that was recorded, of several that a launcher started; nil where
-	// there is none.
+	// Rank is the rank of the recorded task if a launcher started several; else nil.
 	Rank    *int     `json:"rank,omitempty"`
 	Version string   `json:"version"` // of memdiag
 	Notes   []string `json:"notes,omitempty"`
@@ -31,17 +30,17 @@ type Info struct {
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Bounds are what the program says of memory that it means to gather.
 	Bounds []Bound `json:"bounds,omitempty"`
-	// Code is the program's own, where an agent has read it.
+	// Code is the program's own code, if an agent has read it.
 	Code Code `json:"code,omitzero"`
 	// Followed is whether the command's processes were, and so whether the run has their tables.
 	Followed bool `json:"followed,omitempty"`
-	// Packages are the versions of installed packages that a Python program had imported, by the name that it imports. Nil where that
-	// is not known, as of one that was killed.
+	// Packages are the versions of installed packages that a Python program imported, by import name. Nil if unknown, for example if
+	// the program was killed.
 	Packages map[string]string `json:"packages,omitzero"`
 }
 
-// Masked is what may be stored and shown of info: without what looks like a secret in the
-// command, the parameters and what is said of the run. The order and number of words stay.
+// Masked is the part of info that may be stored and shown: likely secrets in the command, the parameters and the notes are masked. The
+// order and number of words stay.
 func (i Info) Masked() Info {
 	i.Command = secret.Words(i.Command)
 	i.Parameters = maps.Clone(i.Parameters)
@@ -64,8 +63,8 @@ type Unseen struct {
 	What   string     `json:"what"`             // one sentence
 }
 
-// Bound declares that what is allocated somewhere, or held somewhere, stays within
-// so many blocks or bytes: a replay buffer of a known capacity.
+// Bound declares that memory allocated or held at a place stays within a number of blocks or bytes, such as a replay buffer of known
+// capacity.
 type Bound struct {
 	// Where is a function ("ReplayBuffer.push"), a function or a line of a file
 	// ("replay.py:push", "replay.py:84"), or what holds the blocks
@@ -75,38 +74,35 @@ type Bound struct {
 	Bytes  Bytes  `json:"bytes,omitempty"`  // 0: not bounded in size
 }
 
-// Run is one process's snapshots in order of their marks, with the counters
-// between them where it has any.
+// Run is one process's snapshots in order of their marks, with the counters between them, if any.
 type Run struct {
 	Path      string   // of the folder; "" for loose files
 	Files     []string // all that was read, or tried, with their folders
-	Info      Info     // zero where there is no run.json
-	Unnamed   bool     // the folder is of a recorded command, and no run.json says of which
+	Info      Info     // zero if there is no run.json
+	Unnamed   bool     // whether the folder is of a recorded command, but no run.json says of which
 	Snapshots []*Snapshot
-	Series    *Series // nil where the run has no counters
-	Tree      *Tree   // nil where nothing is known of the command's processes
-	Losses    *Losses // nil where none were recorded
-	Peaks     []Peak  // of steps whose input the program marked, in their order
+	Series    *Series // nil if the run has no counters
+	Tree      *Tree   // nil if the command's processes are unknown
+	Losses    *Losses // nil if none were recorded
+	Peaks     []Peak  // of steps whose input the program marked, in order
 	// Children are processes that were recorded beside this one, each a run of its own with a Role, and what this one did by the
 	// clock after its last step.
 	Children []*Run
-	// Role and PID are of a child; "" and 0 of others. Started is when it began, as in Tree; 0 where that does not tell.
+	// Role and PID are set for a child; "" and 0 otherwise. Started is when it began, as in Tree; 0 if unknown.
 	Role    string
 	PID     int
 	Started int64
 	// Machine is the name of the one that this was recorded on, of a run of several; "" of others.
 	Machine string
-	// AfterStep is the last step of a process of which this child is what came then; 0 of others.
+	// AfterStep is set if this child is what a process did after its last step: it is that step. 0 otherwise.
 	AfterStep int64
-	// Ranks are those that the folder has files of, ascending; the snapshots are of
-	// one of them. It is nil where no name tells a rank.
+	// Ranks are the ranks with files in the folder, ascending; the snapshots are of one of them. It is nil if no name has a rank.
 	Ranks []int
 	// Notes say what of the folder could not be read, one sentence each.
 	Notes []string
 	// Unread are those of the notes that are of snapshots.
 	Unread []string
-	// Partial is true where they speak of what is lost, such as a file that is cut
-	// short, so that the run was more than is here.
+	// Partial reports whether the notes are about lost data, such as a truncated file, so that the run was more than is here.
 	Partial bool
 }
 
@@ -144,7 +140,8 @@ func (r *Run) Is(p *TreeProcess) bool {
 	return r.PID == p.PID && (r.Started == 0 || r.Started == p.Started)
 }
 
-// OutOfMemory is the last snapshot whose record has a request for memory that failed, of the run itself or else of another process; nil for none.
+// OutOfMemory is the last snapshot with a recorded failed request for memory, of the run itself or else of another process; nil for
+// none.
 func (r *Run) OutOfMemory() *Snapshot {
 	for _, s := range slices.Backward(r.Snapshots) {
 		if s.History.Refused != nil {

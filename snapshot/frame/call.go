@@ -7,8 +7,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Noise reports whether a frame stands in every stack and says nothing: the unwinder, the
-// interpreter's own calls, a program's start, and memray's own.
+// Noise reports whether a frame is in every stack and shows nothing: the unwinder, the interpreter's own calls, a program's start, and
+// memray's own frames.
 func Noise(f snapshot.Frame) bool {
 	if strings.HasSuffix(f.File, memrayRun) {
 		return true

@@ -11,14 +11,12 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Headline is the index of the innermost frame of the user's own code: not of a
-// framework, an installed package, the language's library or native code. Where
-// the program is native, as no frame is of Python or Go, it is the innermost
-// that is not of the system's libraries. It is -1 where the stack has none.
+// Headline is the index of the innermost frame of the user's own code: not of a framework, an installed package, the language's library
+// or native code. In a native stack, without frames of Python or Go, it is the innermost frame outside the system's libraries. It is -1
+// if the stack has none.
 func Headline(frames []snapshot.Frame) int { return slices.IndexFunc(frames, Own(frames)) }
 
-// Own tells frames of the user's own code, in a stack of these frames, from those
-// of libraries.
+// Own returns a function that reports whether a frame in this stack is the user's own code, and not a library's.
 func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 	if slices.ContainsFunc(frames, Interpreted) {
 		return func(f snapshot.Frame) bool { return !Library(f) }
@@ -28,7 +26,7 @@ func Own(frames []snapshot.Frame) func(snapshot.Frame) bool {
 		return func(f snapshot.Frame) bool {
 			crate := crateOf(f)
 			isForeign := slices.Contains(installed, crate) || crate != "" && len(own) > 0 && !slices.Contains(own, crate) && !ofCrate.MatchString(Slashed(f.File))
-			return isNativeSource(f) && !isForeign // what has no line beside them starts the program, or is linked into it
+			return isNativeSource(f) && !isForeign // frames without a line in such a stack start the program, or are linked into it
 		}
 	}
 	return isBinary
@@ -86,8 +84,8 @@ func ByProfiler(frames []snapshot.Frame) bool {
 	return i >= 0 && isProfiler(frames[i])
 }
 
-// InLoop reports whether calls run in an event loop, which runs all of a program's tasks: a line outside of it says nothing of
-// what they allocate.
+// InLoop reports whether calls run in an event loop, which runs all tasks of a program: a line outside the loop says nothing about what
+// they allocate.
 func InLoop(frames []snapshot.Frame) bool {
 	return slices.ContainsFunc(frames, func(f snapshot.Frame) bool {
 		_, function := path.Split(strings.ReplaceAll(f.Function, ".", "/"))
@@ -95,7 +93,7 @@ func InLoop(frames []snapshot.Frame) bool {
 	})
 }
 
-// Trains reports whether a frame is of Python, where anything may train, or of a library of tensors.
+// Trains reports whether a frame is Python code, which may train anything, or in a library of tensors.
 func Trains(f snapshot.Frame) bool {
 	return Interpreted(f) && !IsGo(f) || tensors.MatchString(f.Function)
 }

@@ -16,19 +16,18 @@ var libraryPaths = append([]string{
 	"/debugpy/",
 }, packageFolders...)
 
-// windowsLibrary is where Python's own library lies on Windows.
+// windowsLibrary is the place of Python's standard library on Windows.
 var windowsLibrary = regexp.MustCompile(`(?i)/python3\d*/lib/`)
 
 // nativeSources are the endings of sources of native programs.
 var nativeSources = []string{".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".cu", ".cuh", ".rs", ".m", ".mm", ".f90", ".zig"}
 
-// systemPaths mark sources and binaries of the C and C++ libraries, of the
-// loader, and of what is installed.
+// systemPaths mark sources and binaries of the C and C++ libraries, of the loader, and of installed packages.
 var systemPaths = []string{"/usr/", "/lib/", "/lib64/", "../sysdeps/", "../csu/", "./nptl/", "./csu/", "./malloc/", "./stdlib/", "./elf/", "/glibc-2.", "libstdc++", "/rustc/", "/.cargo/", ".so.", "/heaptrack_preload.cpp"}
 
 var (
-	// standardName may stand behind a result that has no arguments of its own. Names that begin
-	// so are the implementation's, but for mangled ones, _Z….
+	// standardName may follow a result type without arguments of its own. Names that begin like this belong to the implementation,
+	// except mangled ones, _Z….
 	standardName   = regexp.MustCompile(`^(\w+[ &*]+)?(std::|__gnu_cxx::|_[A-Y_])`)
 	standardHeader = regexp.MustCompile(`^(stl_\w+|new_allocator|alloc_traits|allocated_ptr|basic_string|forward_list|hashtable_policy|unordered_(map|set)|unique_ptr|shared_ptr(_base)?|std_(function|thread))\.h$`)
 	// glibcFile is a source of the C library's. Valgrind gives no path for it either.
@@ -41,7 +40,7 @@ var rustCrates = []string{"alloc", "core", "std", "panic_unwind", "dhat"}
 // goRoots are the first elements of the paths of Go's own packages.
 var goRoots = strings.Fields("archive arena bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak")
 
-// goRoot is where Go lies: /usr/lib/go-1.17/src, C:/Program Files/Go/src, Cellar/go/1.22.2/libexec/src.
+// goRoot is the place of Go: /usr/lib/go-1.17/src, C:/Program Files/Go/src, Cellar/go/1.22.2/libexec/src.
 var goRoot = regexp.MustCompile(`(?i)/go[^/]*/(?:[^/]+/libexec/)?src/(.+)`)
 
 // vendored is the copy of a module in the program's folder: its path begins with a host.
@@ -68,9 +67,8 @@ var profilerPackages = []string{"runtime/pprof", "net/http/pprof"}
 // tensors are the names of functions of libraries of tensors in Go, C++ and Rust.
 var tensors = regexp.MustCompile(`(^|[ <(&*])(at|c10|torch|tensorflow|xla|mlx|tch|burn(_\w+)?|candle_\w+)::|(^|/)ggml_|^gorgonia\.org/|^github\.com/memdiag/memdiag/engine/`)
 
-// noisyNames and noisyFiles are parts of the functions and files of native calls that stand in
-// every stack: the unwinder, the interpreter's own calls, and a program's start. PyTorch's viewer
-// hides the same ones.
+// noisyNames and noisyFiles are parts of the functions and files of native calls that are in every stack: the unwinder, the
+// interpreter's own calls, and a program's start. PyTorch's viewer hides the same ones.
 var (
 	noisyNames = []string{
 		"unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "__libc_start", "lang_start",
@@ -100,13 +98,12 @@ const allocatorRoom = "engine/mem/"
 // calls them: "alloc::raw_vec::finish_grow".
 var rustsOwn = regexp.MustCompile(`^[<&]*(alloc|core|std)::`)
 
-// runners are parts of the paths of what calls a program's functions, whatever they do: it runs tests, or tasks in
-// processes and threads, or a step with Lightning's plugin for the precision of numbers.
+// runners are parts of the paths of code that calls a program's functions, whatever they do: it runs tests, or tasks in processes and
+// threads, or a step with Lightning's plugin for numeric precision.
 var runners = []string{"/_pytest/", "/pluggy/", "/unittest/", "/multiprocessing/", "/concurrent/futures/", "/plugins/precision/"}
 
-// machinery are parts of the paths of frameworks' files through which any call may
-// go: what runs a compiled graph, the queue out of which a batch of a loader comes, and JAX's
-// way into each call, which filters tracebacks and misses a cache.
+// machinery are parts of the paths of frameworks' files through which any call may go: code that runs a compiled graph, the queue of a
+// loader's batches, and JAX's entry to each call, which filters tracebacks and handles a cache miss.
 var machinery = []string{
 	"/torch/_ops.py", "/torch/_compile.py", "/torch/_dynamo/", "/torch/_functorch/", "/torch/utils/data/",
 	"/jax/_src/traceback_util.py", "/jax/_src/pjit.py", "/jax/_src/api.py",
@@ -118,7 +115,7 @@ var wrappers = strings.Fields("wrapper _wrapper inner_wrapper wrapped _wrapped w
 // dispatcher are parts of the functions by which PyTorch finds an operation's kernel.
 var dispatcher = []string{"c10::impl::", "wrap_kernel_functor"}
 
-// clones are the marks that compilers put behind a function's copies.
+// clones are the suffixes that compilers add to copies of a function.
 var clones = regexp.MustCompile(`\.(llvm\.\d+|localalias(\.\d+)?|cold(\.\d+)?|constprop\.\d+|isra\.\d+|part\.\d+)`)
 
 // literal is the name of a function without one of its own: "more.func2" or

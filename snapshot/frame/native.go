@@ -26,7 +26,7 @@ func isRustLibrary(f snapshot.Frame) bool {
 // versioned is a source of a crate from a registry, "rayon-core-1.12.0/src/lib.rs".
 var versioned = regexp.MustCompile(`(?:^|/)([\w-]+)-\d+\.\d+\.\d+[^/]*/src/.*\.rs$`)
 
-// ofCrate is a source whose path has the folder of its crate.
+// ofCrate matches a source path that includes the folder of its crate.
 var ofCrate = regexp.MustCompile(`^(?:/|[A-Za-z]:/|[^/]+/src/)`)
 
 // crates are those with a versioned source among the frames, and those that are known to be

@@ -7,8 +7,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Operator is the operator of PyTorch's that a stack's program called, such as "aten::linear", or the node of a backward pass,
-// such as "AddmmBackward0"; "" where no frame names one. Of operators that call one another it is the outermost.
+// Operator is the PyTorch operator that a stack's program called, such as "aten::linear", or the node of a backward pass, such as
+// "AddmmBackward0"; "" if no frame names one. If operators call one another, it is the outermost.
 func Operator(frames []snapshot.Frame) string {
 	for _, f := range slices.Backward(frames) {
 		if name := operatorOf(f); name != "" {
@@ -36,8 +36,8 @@ func operatorOf(f snapshot.Frame) string {
 	return ""
 }
 
-// Module is the path of the modules whose forward passes a stack goes through, such as "Net.Block.Linear", the outermost first; "" where
-// no frame names one.
+// Module is the path of the modules whose forward passes are in a stack, such as "Net.Block.Linear", the outermost first; "" if no
+// frame names one.
 func Module(frames []snapshot.Frame) string {
 	var path []string
 	for _, f := range slices.Backward(frames) {

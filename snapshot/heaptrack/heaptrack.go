@@ -27,13 +27,11 @@ func Detect(head []byte) bool {
 	return ok && len(line) < 64 && bytes.HasPrefix(line, []byte("v ")) && scan(line[2:], &tool, &file) == 2 && tool >= 0x10000
 }
 
-// Decode reads one recording of size bytes as the totals by stack of what is
-// live at its end. The name appears in errors only; they are
-// *snapshot.FormatError. A recording that was cut is read up to there, and a note
-// says so.
+// Decode reads one recording of size bytes as totals by stack of the memory that is live at its end. The name is used in errors only;
+// they are *snapshot.FormatError. A truncated recording is read up to its end, with a note.
 //
-// Events are reduced as they pass: memory follows the number of distinct stacks
-// and sizes, not the length of the recording.
+// Events are reduced as they are read: memory use depends on the number of distinct stacks and sizes, not on the length of the
+// recording.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -70,7 +68,7 @@ type decoder struct {
 	fields      []uint64 // of a line; kept for its room
 	millis      uint64   // since the recording began
 	seen        int64    // events
-	lost        int64    // frees of what was never allocated
+	lost        int64    // frees without a recorded allocation
 	live, peak  int64    // bytes
 	ended       bool
 	figured     bool // after the last event are heaptrack's figures of the process
@@ -88,7 +86,7 @@ type frame struct{ function, file, line uint32 }
 // trace is a call and the trace of its caller.
 type trace struct{ pointer, parent uint32 }
 
-// allocation is all blocks of one size and trace.
+// allocation sums all blocks of one size and trace.
 type allocation struct {
 	size, trace uint64
 	live        int64
@@ -196,8 +194,7 @@ func (d *decoder) event(born bool, i uint64) error {
 	d.seen++
 	d.figured = false
 	if !born {
-		// Where recording was attached to a running process, it sees frees of
-		// what it did not see allocated.
+		// A recording that was attached to a running process has frees without their allocations.
 		if a.live == 0 {
 			d.lost++
 			return nil
@@ -368,8 +365,7 @@ func (w *walker) stackOf(from uint64) (snapshot.StackID, error) {
 // noSymbol begins the name of a frame in a module that has no symbols.
 const noSymbol = "<no symbol> "
 
-// resolve returns the frames at an address, innermost first; its module where it
-// has no symbol.
+// resolve returns the frames at an address, innermost first, or its module if it has no symbol.
 func (d *decoder) resolve(out *totals.Builder, p *pointer) ([]snapshot.FrameID, error) {
 	ids := make([]snapshot.FrameID, max(p.count, 1))
 	for i := range ids {
@@ -421,10 +417,10 @@ func scan(b []byte, into ...*uint64) int {
 	return len(into)
 }
 
-// noDigit is what a character stands for that is no digit.
+// noDigit is the value of a character that is no digit.
 const noDigit = 16
 
-// digit is what a hexadecimal digit stands for.
+// digit is the value of a hexadecimal digit.
 func digit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':

@@ -28,11 +28,10 @@ func DetectPrinted(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(`reading file "`)) && bytes.Contains(head, []byte("\nDebuggee command was: "))
 }
 
-// DecodePrinted reads the leaks in a text of size bytes that heaptrack_print wrote, as
-// totals by stack. The name appears in errors only; they are *snapshot.FormatError.
+// DecodePrinted reads the leaks in a text of size bytes that heaptrack_print wrote, as totals by stack. The name is used in errors
+// only; they are *snapshot.FormatError.
 //
-// The text gives calls, also those whose block was freed, and no counts of
-// blocks; bytes are rounded, to five digits at most.
+// The text counts calls, including those whose block was freed, and not blocks. Bytes are rounded, to at most five digits.
 func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -53,7 +52,7 @@ func DecodePrinted(name string, r io.ReaderAt, size int64, opts totals.Options) 
 		err := in.Fail("a text of heaptrack_print without leaks")
 		err.Hint = "heaptrack_print --print-leaks 1 RECORDING, or give memdiag the recording itself"
 		return nil, err
-	case !p.ended || p.leaked == "": // which stands below all lists
+	case !p.ended || p.leaked == "": // it is below all lists
 		return nil, in.Cut()
 	}
 	return p.out.Snapshot("heaptrack", p.notes()...), nil

@@ -1,5 +1,5 @@
-// Package heavytest keeps tests that take minutes out of a plain go test ./..., whose packages
-// are each to be done in two minutes, far from Go's limit of ten. CI runs them all.
+// Package heavytest excludes tests that take minutes from a plain go test ./..., in which each package should take at most two minutes,
+// far below Go's limit of ten. CI runs them all.
 package heavytest
 
 import (
@@ -21,7 +21,7 @@ func Skip(t testing.TB, what string) {
 	}
 }
 
-// Of is how much of something to do: all of it, or some where not all tests are asked for.
+// Of is how much of something to do: all, or some if not all tests are requested.
 func Of[T any](t testing.TB, all, some T) T {
 	t.Helper()
 	if Asked() {
@@ -34,7 +34,7 @@ func Of[T any](t testing.TB, all, some T) T {
 // Race reports whether this is under the race detector.
 const Race = race
 
-// Sequential skips a test under the race detector, which makes it ten times as slow, where no two goroutines share anything.
+// Sequential skips a test without shared state under the race detector, which would make it ten times as slow.
 func Sequential(t testing.TB, why string) {
 	t.Helper()
 	if race {

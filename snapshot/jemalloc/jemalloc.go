@@ -33,7 +33,7 @@ func Detect(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
 // appears in errors only; they are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	d := decoder{symbols: opts.Symbols}
-	if err := d.pass(name, r, size, opts); err != nil { // what is mapped comes last
+	if err := d.pass(name, r, size, opts); err != nil { // the mappings come last
 		return nil, err
 	}
 	slices.SortStableFunc(d.maps, func(a, b mapping) int { return cmp.Compare(a.start, b.start) })
@@ -74,7 +74,7 @@ type decoder struct {
 	unmapped bool
 	nameless bool  // some frames are places in binaries
 	resolved bool  // symbols gave others their names
-	total    int64 // bytes of all stacks, as the profile tells before them; -1 before
+	total    int64 // bytes of all stacks, which the profile has before them; -1 until it is read
 	sum      int64 // and as they add up
 }
 
@@ -84,7 +84,7 @@ type mapping struct {
 	file               string
 }
 
-// open begins a pass, whose input is to be closed.
+// open begins a pass. The caller closes the input.
 func (d *decoder) open(name string, r io.ReaderAt, size int64, opts totals.Options) (*bounded.Input, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *decoder) pass(name string, r io.ReaderAt, size int64, opts totals.Optio
 	return nil
 }
 
-// mapping reads a line as /proc/PID/maps has it; what is no file is passed over.
+// mapping reads a line in the format of /proc/PID/maps. Lines without a file are ignored.
 func (d *decoder) mapping(line []byte) error {
 	const most = 200 // bytes before the file's name, and some of it
 	f := bytes.Fields(line[:min(len(line), most)])
@@ -238,8 +238,8 @@ func (d *decoder) figures(line []byte) error {
 	return d.out.Add(d.device, id, count, size)
 }
 
-// scale estimates what a sample stands for. An allocation of n bytes is sampled
-// with probability 1-exp(-n/period); jeprof takes the mean size for n.
+// scale estimates what a sample represents. An allocation of n bytes is sampled with probability 1-exp(-n/period); like jeprof, it
+// takes the mean size as n.
 func scale(count, size, period int64) (int64, int64) {
 	if count == 0 || size == 0 || period <= 1 {
 		return count, size

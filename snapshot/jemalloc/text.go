@@ -19,13 +19,12 @@ const textMagic = "heap profile: "
 // a heap profile as text.
 func DetectText(head []byte) bool { return bytes.HasPrefix(head, []byte(textMagic)) }
 
-// DecodeText reads one profile of size bytes as totals by stack: of gperftools, of
-// jemalloc before 4, or of Go with debug=1. Frames are Go's names and lines, and of the
-// others places in binaries as in Decode; a profile that tells neither is refused. The
-// name appears in errors only; they are *snapshot.FormatError.
+// DecodeText reads one profile of size bytes as totals by stack: of gperftools, of jemalloc before version 4, or of Go with debug=1.
+// Frames are names and lines for Go, and otherwise places in binaries as in Decode; a profile with neither is an error. The name is
+// used in errors only; they are *snapshot.FormatError.
 func DecodeText(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	d := textDecoder{decoder: decoder{symbols: opts.Symbols}}
-	if err := d.pass(name, r, size, opts); err != nil { // what is mapped comes last
+	if err := d.pass(name, r, size, opts); err != nil { // the mappings come last
 		return nil, err
 	}
 	if len(d.maps) == 0 && !d.isNamed {

@@ -15,7 +15,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
-// span finds where a JSON value ends.
+// span finds the end of a JSON value.
 type span struct {
 	depth         int
 	text, escaped bool
@@ -45,7 +45,7 @@ func (s *span) through(b []byte) (n int, done bool) {
 		case '}', ']':
 			if s.depth--; s.depth == 0 {
 				return i + 1, true
-			} else if s.depth < 0 { // of what a number is in
+			} else if s.depth < 0 { // the container of a number
 				return i, true
 			}
 		case ',', ':', ' ', '\t', '\r', '\n':
@@ -303,11 +303,10 @@ func Members(object []byte, each func(key, value []byte) bool) bool {
 	}
 }
 
-// IsNull reports whether a value is null, which leaves what is there, as
-// encoding/json does.
+// IsNull reports whether a value is null, which leaves the target unchanged, as in encoding/json.
 func IsNull(v []byte) bool { return string(v) == "null" }
 
-// ReadText reads a text; false where the value is something else.
+// ReadText reads a string; it returns false for any other value.
 func ReadText(v []byte, into *string) bool {
 	switch {
 	case IsNull(v):
@@ -321,7 +320,7 @@ func ReadText(v []byte, into *string) bool {
 	return json.Unmarshal(v, into) == nil
 }
 
-// ReadFloat reads a finite number; false where the value is something else.
+// ReadFloat reads a finite number; it returns false for any other value.
 func ReadFloat(v []byte, into *float64) bool {
 	if IsNull(v) {
 		return true
@@ -345,7 +344,7 @@ func short(v []byte) (n int32, ok bool) {
 	return n, true
 }
 
-// ReadInt reads an integer of so many bits; false where the value is something else.
+// ReadInt reads an integer of the given bits; it returns false for any other value.
 func ReadInt[T int32 | int64](v []byte, into *T, bits int) bool {
 	if n, ok := short(v); ok {
 		*into = T(n)
@@ -359,7 +358,7 @@ func ReadInt[T int32 | int64](v []byte, into *T, bits int) bool {
 	return err == nil
 }
 
-// ReadUint reads an integer of 64 bits; false where the value is something else.
+// ReadUint reads a 64-bit unsigned integer; it returns false for any other value.
 func ReadUint(v []byte, into *uint64) bool {
 	if IsNull(v) {
 		return true

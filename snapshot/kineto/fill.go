@@ -13,8 +13,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// fill makes rows of the blocks that are live at the trace's end. Which segments
-// they lie in, a trace does not tell: there is one a device.
+// fill makes rows of the blocks that are live at the trace's end. A trace does not show segments, so there is one per device.
 func (t *trace) fill(s *snapshot.Snapshot, out *totals.Builder) error {
 	first, last := t.memory[0].time, t.memory[0].time
 	for _, m := range t.memory {
@@ -159,8 +158,7 @@ type framesOf struct {
 	until  float64
 }
 
-// runningCall is a call with its frame, which depends on where the function further in
-// was called.
+// runningCall is a call with its frame, which depends on the line in it that called the next function inwards.
 type runningCall struct {
 	*call
 	frame    knownFrame
@@ -171,14 +169,13 @@ const unknown = -2
 
 type knownFrame struct {
 	id     snapshot.FrameID
-	placed bool // a function of Python's, which has a place where it calls
+	placed bool // whether it is a Python function, which calls from a line
 }
 
-// stackAt makes the stack of those of the running calls that have not ended by then,
-// as frames, innermost first.
+// stackAt makes a stack of the running calls that have not ended at that time, as frames, innermost first.
 func (f *framesOf) stackAt(m *memory, running []runningCall) error {
 	f.ids, f.thread, f.until = f.ids[:0], m.thread, math.Inf(1)
-	from := int32(-1) // where the function further in was called
+	from := int32(-1) // the line that called the next function inwards
 	for i := len(running) - 1; i >= 0; i-- {
 		c := &running[i]
 		if c.thread != m.thread || c.end < m.time {
@@ -212,7 +209,7 @@ func (f *framesOf) stackAt(m *memory, running []runningCall) error {
 	return err
 }
 
-// newFrame is what a name means where the call further in came from that place.
+// newFrame is the frame for a name, if the next call inwards was made from that line.
 func (f *framesOf) newFrame(name, from int32) (knownFrame, error) {
 	frame := frameOf(f.t.texts[name])
 	placed := frame.Line > 0
@@ -231,8 +228,8 @@ func (f *framesOf) newFrame(name, from int32) (knownFrame, error) {
 	return k, f.t.in.Charge(entry)
 }
 
-// frameOf reads "train.py(12): step", a Python function with the line where it
-// begins, and takes any other name, such as "aten::relu", as it is.
+// frameOf parses "train.py(12): step", a Python function with its first line. Any other name, such as "aten::relu", is the function as
+// it is.
 func frameOf(name string) snapshot.Frame {
 	if open := strings.LastIndex(name, "): "); open >= 0 {
 		head, function := name[:open], name[open+3:]

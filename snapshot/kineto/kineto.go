@@ -21,11 +21,9 @@ func Detect(head []byte) bool {
 		(bytes.Contains(head, []byte(`"deviceProperties"`)) || bytes.Contains(head, []byte(`"traceEvents"`)))
 }
 
-// Decode reads one trace of size bytes. Live are the blocks that its memory events
-// allocate and do not free; their stacks are the operators and, where the trace
-// has them, the Python functions that were running on their thread. Blocks that
-// are older than the trace are not in it. The name appears in errors only; they
-// are *snapshot.FormatError.
+// Decode reads one trace of size bytes. Live blocks are those that its memory events allocate and do not free. Their stacks are the
+// operators and, if the trace has them, the Python functions that were running on their thread. Blocks older than the trace are not in
+// it. The name is used in errors only; they are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -83,7 +81,7 @@ type trace struct {
 type call struct {
 	thread     int32
 	name       int32
-	from       int32 // place in its caller, "train.py:12"; -1 where unknown
+	from       int32 // place in its caller, "train.py:12"; -1 if unknown
 	begin, end float64
 }
 
@@ -111,7 +109,7 @@ type event struct {
 	}
 }
 
-// read takes the members of an object; false where one has another type.
+// read reads the members of an object; it returns false if one has a wrong type.
 func (e *event) read(object []byte) bool {
 	*e = event{}
 	return jsoncut.Members(object, func(key, v []byte) bool {
@@ -302,9 +300,8 @@ func (t *trace) thread(key string) (int32, error) {
 	return id, t.in.Charge(96 + len(key))
 }
 
-// live replays the memory events and returns those whose blocks stay, in order of
-// their devices and addresses. It takes no more memory than the events, which are not
-// in order any more.
+// live replays the memory events and returns those whose blocks remain, by device and address. It needs no memory beyond the events,
+// but changes their order.
 func (t *trace) live() (list []memory, lost int64) {
 	at := func(a, b memory) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.index, b.index), cmp.Compare(a.address, b.address))
@@ -313,7 +310,7 @@ func (t *trace) live() (list []memory, lost int64) {
 		return cmp.Or(at(a, b), cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place))
 	})
 	list = t.memory[:0]
-	open := false // whether the last of the list lies where the event before this one was
+	open := false // whether the last of the list has the address of the previous event
 	for _, m := range t.memory {
 		open = open && at(m, list[len(list)-1]) == 0
 		switch {

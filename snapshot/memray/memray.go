@@ -144,8 +144,7 @@ func split(line []byte, into [][]byte) ([][]byte, bool) {
 	}
 }
 
-// unquote undoes the doubling of quotation marks up to a single one, and returns
-// what follows it; nil where there is none.
+// unquote undoes the doubling of quotation marks up to a single one, and returns what follows it; nil if there is none.
 func unquote(b []byte) (field, rest []byte) {
 	field = b[:0]
 	for {

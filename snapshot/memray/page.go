@@ -78,7 +78,7 @@ func DecodePage(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	return p.out.Snapshot("memray", note), nil
 }
 
-// page is what reading keeps of one.
+// page is the state of reading a page.
 type page struct {
 	jsoncut.Scanner
 	out    *totals.Builder
@@ -90,7 +90,7 @@ type page struct {
 	nodes map[string]*bounded.List[int64] // a value for each node of a flamegraph
 	above bounded.List[int64]             // the nodes that nodes are called from
 	texts bounded.List[string]            // that nodes name by their places
-	place map[string]int64                // of a text, where nodes have texts instead
+	place map[string]int64                // indices of texts, if nodes have texts instead of indices
 
 	intervals bounded.List[interval]
 	peaks     bounded.List[int64] // bytes, of each of memray's snapshots; none with --leaks
@@ -116,8 +116,8 @@ func (p *page) end(err error) error {
 	return err
 }
 
-// through passes over all up to the end of one of the marks, which it returns; of each, the
-// first character is in it once. It is io.EOF where there is none.
+// through skips everything up to the end of one of the marks, which it returns. The first character of each mark must occur in it only
+// once. It returns io.EOF if there is no mark.
 func (p *page) through(marks ...string) (string, error) {
 	seen := make([]int, len(marks))
 	for {
@@ -292,8 +292,7 @@ func (p *page) column(key string) error {
 	})
 }
 
-// children reads the list that each node has of those below it, which come later:
-// so there is no circle.
+// children reads the list of children of each node. They come later in the list of nodes, so there are no cycles.
 func (p *page) children() error {
 	const none = -1
 	node := int64(-1)
@@ -327,8 +326,7 @@ func (p *page) children() error {
 	})
 }
 
-// addInterval reads one, a list of five numbers; the second is null where the blocks
-// live at the end.
+// addInterval reads one interval, a list of five numbers; the second is null if the blocks live at the end.
 func (p *page) addInterval() error {
 	numbers, n := [5]int64{}, 0
 	err := p.List(func() (err error) {

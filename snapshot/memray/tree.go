@@ -74,7 +74,7 @@ func (p *page) location(node int) error {
 	return err
 }
 
-// lineNumber reads a number, or a text of one; it is 0 for any other text.
+// lineNumber reads a number, or a text with one; 0 for any other text.
 func (p *page) lineNumber() (int64, error) {
 	raw, err := p.Value(true)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// check says where a snapshot breaks the model.
+// check returns an error if a snapshot violates the model.
 func check(s *snapshot.Snapshot) error {
 	b := &s.Blocks
 	n := b.Len()

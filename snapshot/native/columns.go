@@ -40,12 +40,10 @@ func readMeters(c *cursor, base snapshot.Meters) snapshot.Meters {
 	}
 }
 
-// readStacks interns the file's stacks and returns their ids in the table by
-// their numbers in the file; number 0 is NoStack.
+// readStacks interns the file's stacks and returns their ids in the table, indexed by their numbers in the file; number 0 is NoStack.
 //
-// The files of a run list the same frames and stacks in one order, most of which the
-// table has from the file before. So the id after the last one is tried first, and
-// to compare is several times cheaper than to look up.
+// The files of a run list the same frames and stacks in the same order, and the table has most of them from the previous file. So the
+// id after the last one is tried first: comparing is several times cheaper than looking up.
 func readStacks(c *cursor, table *snapshot.Stacks) []snapshot.StackID {
 	texts := make([]string, c.count("strings", 1, textMemory))
 	for i := range texts {
@@ -122,7 +120,7 @@ func (d *decoder) readSegments(c *cursor, devices int) []snapshot.Segment {
 		seg.Expandable = c.bool()
 		seg.Stack = at(d.stacks, c.index("stack", len(d.stacks)))
 		blocks := c.uvarint()
-		// Rows are numbered by int32. Whether there are so many, the blocks tell.
+		// Rows are numbered by int32. Whether the blocks exist is checked when they are read.
 		if blocks > maxRows-row {
 			c.fail("%d blocks in a segment", blocks)
 		}
@@ -163,8 +161,7 @@ func (d *decoder) readBlocks(c *cursor, s *snapshot.Snapshot) {
 			b.Segment = append(b.Segment, int32(i))
 		}
 	}
-	// Addresses stand before the sizes that they are written against; the first
-	// pass leaves the differences, the second adds up.
+	// Addresses come before the sizes that their differences refer to: the first pass reads differences, the second adds them up.
 	for i := range b.Address {
 		b.Address[i] = uint64(c.varint())
 	}
@@ -190,8 +187,8 @@ func (d *decoder) readBlocks(c *cursor, s *snapshot.Snapshot) {
 	s.Blocks = b
 }
 
-// enough says whether a column of so many rows can be in what is left, and may take so
-// much memory a row; the end of the section tells whether it is.
+// enough checks that a column of rows values can be in the rest of the section, and may take the given memory per row; whether it is
+// complete shows at the end of the section.
 func enough(c *cursor, rows, memory int) bool {
 	if c.left() < rows {
 		c.fail("%d bytes for %d blocks", c.left(), rows)

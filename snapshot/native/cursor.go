@@ -8,8 +8,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// cursor reads the content of one section or record. The first fault sticks:
-// later reads give zeros, so that only loops need to look at it.
+// cursor reads the content of one section or record. The first fault is kept, and later reads return zeros, so only loops need to check
+// it.
 type cursor struct {
 	file   string
 	where  string // "section \"BLKS\"", "a record"
@@ -85,9 +85,8 @@ func (c *cursor) charge(bytes int) {
 	}
 }
 
-// count reads how many elements follow, which take so many bytes each of memory. Each
-// takes at least the given number of bytes, so that what is left bounds what a caller
-// allocates.
+// count reads how many elements follow. each is the least number of bytes that one takes in the file, so the rest of the file bounds
+// what a caller allocates; memory is the bytes that one takes in memory.
 func (c *cursor) count(what string, each, memory int) int {
 	n := c.uvarint()
 	if c.err == nil && n > uint64(c.left()/each) {

@@ -13,13 +13,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Decode reads a snapshot of size bytes; name is what errors call it. Its stacks
-// are interned into the given table, or into one of their own where that is nil;
-// a table that was given may hold more stacks afterwards even on error.
+// Decode reads a snapshot of size bytes; name is used in errors. Its stacks are interned into the given table, or into a new one if
+// that is nil. A given table may hold more stacks afterwards even on error.
 //
-// What it returns keeps to the model: indices are in range, columns are of equal
-// length, and stack hashes are computed, not read. It takes at most 100 MiB + twice
-// its size, or 5.5 times that, to unpack and to keep. Errors of the format are *snapshot.FormatError.
+// The result follows the model: indices are in range, columns have equal length, and stack hashes are computed, not read. Decode uses
+// at most 100 MiB + twice the size, or 5.5 times the size, to unpack and to keep. Format errors are *snapshot.FormatError.
 func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*snapshot.Snapshot, error) {
 	if into == nil {
 		into = snapshot.NewStacks()
@@ -27,13 +25,11 @@ func Decode(name string, r io.ReaderAt, size int64, into *snapshot.Stacks) (*sna
 	return NewReader(into).Decode(name, r, size)
 }
 
-// Reader reads the snapshots of a run one after the other into one table of stacks. It
-// keeps the last file's list of stacks, packed: where a run holds memory from the same
-// stacks at each mark, its files list them in the same bytes, which are then neither
-// unpacked nor looked up again.
+// Reader reads the snapshots of a run one after the other into one table of stacks. It keeps the packed list of stacks from the last
+// file. If a run holds memory from the same stacks at each mark, its files have the same bytes there, which are then neither unpacked
+// nor looked up again.
 type Reader struct {
-	// MaxMemory is what a snapshot may take, unpacked and as a model, in the place of
-	// bound of Decode, where that is less.
+	// MaxMemory is how much memory a snapshot may take, unpacked and as a model, if it is less than the bound of Decode.
 	MaxMemory int64
 
 	stacks *snapshot.Stacks

@@ -11,12 +11,10 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// Encode writes the snapshot. Times lose what is finer than a microsecond; of
-// the stacks, only those in use are written, in the order of their ids.
+// Encode writes the snapshot. Times are truncated to microseconds. Only stacks in use are written, in the order of their ids.
 //
-// It refuses a snapshot that breaks the model: columns of unequal length, an
-// index out of range, or segments that do not cover the blocks in order. (An
-// empty segment may have any FirstBlock.)
+// It returns an error for a snapshot that violates the model: columns of unequal length, an index out of range, or segments that do not
+// cover the blocks in order. (An empty segment may have any FirstBlock.)
 func Encode(w io.Writer, s *snapshot.Snapshot) error {
 	if err := check(s); err != nil {
 		return fmt.Errorf("snapshot of step %d: %w", s.Mark.Step, err)
@@ -34,9 +32,8 @@ func Encode(w io.Writer, s *snapshot.Snapshot) error {
 	return packer.Close()
 }
 
-// newPacker makes a compressor for one file: to share one between files would
-// save a millisecond and leave its memory behind. Sections have a checksum, so
-// that it need not add its own.
+// newPacker makes a compressor for one file: sharing one between files would save a millisecond, but retain its memory. Sections have a
+// checksum, so it need not add its own.
 func newPacker() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 }

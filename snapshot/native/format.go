@@ -51,9 +51,9 @@ func unpackLimit(stored uint64) uint64 {
 	return maxFree + maxRatio*stored
 }
 
-// maxMemory is what a snapshot of size bytes may take of memory, unpacked and as a model,
-// unless a caller allows more: 2^20 blocks take two thirds of what is free. A block takes 33 to
-// 58 bytes, and where it is not packed at least 6 to 10 of the file; real ones take 12.
+// maxMemory is how much memory a snapshot of size bytes may take, unpacked and as a model, unless a caller allows more: 2^20 blocks
+// take two thirds of the fixed part. A block takes 33 to 58 bytes, and if it is not packed at least 6 to 10 bytes of the file; real
+// ones take 12.
 func maxMemory(size int64) int64 {
 	size = min(size, 1<<50)
 	return max(100<<20+2*size, 11*size/2)

@@ -30,7 +30,7 @@ const recordHeaderSize = 5
 type SeriesWriter struct {
 	w       io.Writer
 	devices int
-	stacks  *snapshot.Stacks // tells which sites were written
+	stacks  *snapshot.Stacks // knows which sites were written
 	ids     map[snapshot.SeriesSite]int32
 	names   dictionary
 	pending []byte // records that wait for the next point
@@ -38,8 +38,7 @@ type SeriesWriter struct {
 	err     error
 }
 
-// dictionary numbers what the log has told already. Frames and strings are
-// written where they first occur and by number afterwards.
+// dictionary numbers what the log already has. Frames and strings are written at their first occurrence, and as numbers afterwards.
 type dictionary struct {
 	texts  map[string]uint64
 	frames map[snapshot.Frame]uint64
@@ -54,8 +53,7 @@ type pointState struct {
 	bytes  []snapshot.Bytes
 }
 
-// NewSeriesWriter begins a log: it writes the header and the table of devices,
-// whose meters count as those before the first point.
+// NewSeriesWriter begins a log: it writes the header and the table of devices. Their meters are the values before the first point.
 func NewSeriesWriter(w io.Writer, devices []snapshot.Device) (*SeriesWriter, error) {
 	s := &SeriesWriter{
 		w:       w,

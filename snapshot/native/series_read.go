@@ -15,12 +15,9 @@ import (
 // errTorn is a record that was not written to its end.
 var errTorn = errors.New("torn record")
 
-// DecodeSeries reads a series log of size bytes; name is what errors and notes
-// call it. A log whose writer was killed is read up to its last whole record,
-// and a note says how much was left behind. Notes say too where points were
-// thinned out: at most 4 Mi counts (96 MiB) are kept, and a longer log loses
-// every second point, evenly, until it fits; the last point is always kept.
-// Errors are *snapshot.FormatError.
+// DecodeSeries reads a series log of size bytes; name is used in errors and notes. If the writer was killed, the log is read up to its
+// last complete record, and a note says how much was lost. At most 4 Mi counts (96 MiB) are kept: a longer log loses every second
+// point, evenly, until it fits, and a note says so. The last point is always kept. Errors are *snapshot.FormatError.
 func DecodeSeries(name string, r io.ReaderAt, size int64) (*snapshot.Series, []string, error) {
 	return readSeries(name, r, size, maxCounts)
 }
@@ -60,8 +57,7 @@ func readSeries(name string, r io.ReaderAt, size int64, room int) (*snapshot.Ser
 	return d.series, d.notes, nil
 }
 
-// maxCounts bounds what a short log of a run with many sites may cost to read:
-// a point of 30 bytes can stand for thousands of counts.
+// maxCounts bounds the cost of reading a short log of a run with many sites: a point of 30 bytes can represent thousands of counts.
 const maxCounts = 4 << 20
 
 type seriesDecoder struct {
@@ -75,7 +71,7 @@ type seriesDecoder struct {
 	points   int     // read, kept or not
 	missing  bool    // the last point that was read is not among those kept
 	counts   int     // cost of the points that are kept
-	stride   int     // every so many points one is kept
+	stride   int     // one point in this many is kept
 	room     int     // for points, in counts
 	hasTable bool
 	notes    []string
@@ -186,8 +182,8 @@ func (d *seriesDecoder) readPoint(c *cursor) {
 	d.points++
 }
 
-// keep adds the state as it is to the points. It does not look at sites that held nothing
-// at the point before: a log may have a million of them, and as many points.
+// keep appends the current state as a point. It skips sites that held nothing at the previous point: a log may have a million sites,
+// and as many points.
 func (d *seriesDecoder) keep() {
 	p := snapshot.Point{Mark: d.before.mark, Meters: slices.Clone(d.before.meters)}
 	d.live = slices.DeleteFunc(d.live, func(id int32) bool {
@@ -224,8 +220,7 @@ func (d *seriesDecoder) thin() {
 	d.stride *= 2
 }
 
-// finish brings the devices up to the last point, which stays even where its
-// turn had not come.
+// finish brings the devices up to the last point, which is kept in any case.
 func (d *seriesDecoder) finish() {
 	if d.missing {
 		d.keep()
@@ -252,8 +247,7 @@ type recordStream struct {
 // pieceSize is how much of a log is read at once.
 const pieceSize = 256 << 10
 
-// next returns the next record's kind and content, which is good until the next
-// call, or errTorn where the rest is no whole record.
+// next returns the next record's kind and content, valid until the next call, or errTorn if the rest is no complete record.
 func (s *recordStream) next() (byte, *cursor, error) {
 	head, err := s.bytes(recordHeaderSize)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxPeaks are many: a line is written only where the highest peak so far rises.
+	// maxPeaks is generous: a line is written only if the highest peak so far rises.
 	maxPeaks = 10_000
 	// maxBytes is more than any device has.
 	maxBytes = 1 << 50

@@ -1,6 +1,5 @@
-// Package pprofio reads heap profiles in pprof's profile.proto: Go's, JAX's
-// device memory profiles, memdiag's own, and those of any other program that
-// tells bytes by stack.
+// Package pprofio reads heap profiles in pprof's profile.proto: Go's, JAX's device memory profiles, memdiag's own, and those of any
+// other program that give bytes by stack.
 package pprofio
 
 import (
@@ -17,11 +16,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// Decode reads one profile of size bytes, gzipped or not, as totals by stack:
-// addresses and births of blocks are unknown. What is live is in the sample type
-// in bytes whose name begins with "inuse"; without one, in the profile's default
-// type or else its only one in bytes. The name appears in errors only; they are
-// *snapshot.FormatError, and offsets are those of the unpacked profile.
+// Decode reads one profile of size bytes, gzipped or not, as totals by stack: addresses and births of blocks are unknown. Live memory
+// is the sample type in bytes whose name begins with "inuse"; without one, the profile's default type, or else its only one in bytes.
+// The name is used in errors only; they are *snapshot.FormatError, with offsets in the unpacked profile.
 //
 // The profile is read twice, so that only its tables are in memory.
 func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
@@ -75,10 +72,10 @@ func Decode(name string, r io.ReaderAt, size int64, opts totals.Options) (*snaps
 // GoHeap is the producer of Go's heap profiles.
 const GoHeap = "Go heap profile"
 
-// meaning is which values of a sample say what is live.
+// meaning says which values of a sample are live memory.
 type meaning struct {
 	producer     string
-	count, bytes int // among a sample's values; count is -1 where there is none
+	count, bytes int // indices into a sample's values; count is -1 if there is none
 	values       int // of each sample
 }
 
@@ -91,7 +88,7 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 	var candidates []int
 	for i, unit := range units {
 		if unit != "bytes" || strings.HasPrefix(types[i], "alloc_") {
-			continue // what was ever allocated says nothing of what is live
+			continue // all allocations ever made say nothing about live memory
 		}
 		candidates = append(candidates, i)
 		if strings.HasPrefix(types[i], "inuse") || m.bytes < 0 && types[i] == t.text(t.defaultType) {
@@ -136,8 +133,7 @@ func (t *tables) meaning(in *bounded.Input) (meaning, error) {
 	return m, nil
 }
 
-// isOfGo tells a profile of Go from those of others that pprof gives the same types, such as
-// gperftools'.
+// isOfGo reports whether a profile is Go's. Others, such as gperftools', get the same types from pprof.
 func (t *tables) isOfGo() bool {
 	for _, f := range t.functions {
 		if strings.HasSuffix(t.text(f.file), ".go") {
@@ -241,8 +237,7 @@ func (s *samples) add(device, kind string) error {
 	return s.out.Add(d, stack, count, bytes)
 }
 
-// device reads labels such as "cuda:0" or "TFRT_CPU_0". JAX tells no device of
-// the programs that it compiled, which take memory too.
+// device parses labels such as "cuda:0" or "TFRT_CPU_0". JAX gives no device for the programs that it compiled, which take memory, too.
 func (s *samples) device(label, kind string) (int, error) {
 	const maxName, maxIndex = 64, 1 << 20
 	if at := strings.LastIndexAny(label, ":_"); at > 0 && at <= maxName {
@@ -289,7 +284,7 @@ func (s *samples) push(in *bounded.Input, id uint64) error {
 	if err := in.Work(1); err != nil {
 		return err
 	}
-	// One frame more than is kept, so that Stack knows of those left off.
+	// One frame more than is kept, so that Stack knows that frames were left off.
 	s.stack = append(s.stack, frames[:min(len(frames), totals.MaxDepth+1-len(s.stack))]...)
 	return nil
 }

@@ -22,7 +22,7 @@ type remarks struct {
 	holders  []held
 }
 
-// held is what a recorder found to hold arrays of a size. A profile does not tell one array from another.
+// held is a holder that a recorder found for arrays of a size. A profile does not distinguish single arrays.
 type held struct {
 	each   snapshot.Bytes
 	found  int64 // how many of them
@@ -67,7 +67,7 @@ func (t *tables) remarks() remarks {
 	return r
 }
 
-// set gives a snapshot what the remarks tell.
+// set applies the remarks to a snapshot.
 func (r *remarks) set(s *snapshot.Snapshot) {
 	s.Mark.Step, s.Rank = r.step, r.rank
 	if r.process != "" {
@@ -96,12 +96,12 @@ func heldBy(remark string) (held, bool) {
 	}, true
 }
 
-// nearBytes is by how much what was found may differ from what a stack has, as a share of that: a function returns small
-// numbers beside what is kept, and some of either was made meanwhile.
+// nearBytes is how much the bytes found by a recorder may differ from a stack's, as a share of these: a function may also return small
+// numbers, and blocks may have been allocated in between.
 const nearBytes = 0.25
 
-// hold gives each holder to the stack that has most nearly as many bytes as were found, in as many blocks at least. Where none has,
-// it holds what several have together.
+// hold assigns each holder to the stack whose bytes are nearest to those found, within nearBytes, and that has at least three quarters
+// as many blocks. If there is none, the holder gets the stacks that have these bytes together.
 func (r *remarks) hold(s *snapshot.Snapshot) {
 	for _, h := range r.holders {
 		bytes := float64(h.each) * float64(h.found)

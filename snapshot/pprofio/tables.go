@@ -6,8 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/bounded"
 )
 
-// tables are what samples refer to. Texts are indices of strings, which need not
-// stand before what names them.
+// tables are what samples refer to. Texts are indices into strings, which may come after what uses them.
 type tables struct {
 	sampleTypes   [][2]uint64 // type and unit
 	strings       bounded.List[string]
@@ -18,7 +17,7 @@ type tables struct {
 	period        int64
 	periodUnit    uint64
 	timeNanos     int64
-	durationNanos int64    // of what is no snapshot: a profile of processor time, or a difference
+	durationNanos int64    // nonzero if it is no snapshot: a profile of processor time, or a difference
 	comments      []uint64 // the first few
 	named         uint64   // the last of the texts that functions and mappings name
 }
@@ -37,7 +36,7 @@ type line struct {
 
 type mapping struct{ start, offset, file uint64 }
 
-// text is the string of an index; "" where there is none.
+// text is the string with an index; "" if there is none.
 func (t *tables) text(i uint64) string {
 	if i < uint64(t.strings.Len()) {
 		return *t.strings.At(int(i))

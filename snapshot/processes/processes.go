@@ -22,20 +22,21 @@ const (
 	Header     = othersHeader + ",written_bytes\n"
 	HostHeader = kernelHeader + ",segment_folder\n"
 
-	// kernelHeader and othersHeader are those of memdiag before it recorded who writes shared memory, and where.
+	// kernelHeader and othersHeader are the headers from before memdiag recorded which processes write shared memory, and into which
+	// folder.
 	kernelHeader = groupHeader + ",group_kernel_bytes"
 	othersHeader = oldHeader + ",anon_of_others_bytes"
 
-	// groupHeader is that of memdiag before it recorded the kernel's memory.
+	// groupHeader is the header from before memdiag recorded the kernel's memory.
 	groupHeader = oldHostHeader + ",group_current_bytes,group_peak_bytes,group_limit_bytes,group_anon_bytes,group_file_bytes,group_shared_bytes,group_limit_reached,group_killed,group_others,segments,segment_bytes"
 
-	// oldHostHeader is that of memdiag before it recorded control groups.
+	// oldHostHeader is the header from before memdiag recorded control groups.
 	oldHostHeader = "time_us,processes,rss_bytes,pss_bytes"
-	// oldHeader is that of memdiag before it asked which anonymous pages are others', too.
+	// oldHeader is the header from before memdiag recorded which anonymous pages belong to other processes, too.
 	oldHeader = "time_us,pid,started,parent,role,recorded,anon_bytes,file_bytes,shared_bytes,swap_bytes,pss_bytes"
 )
 
-// Bounds of what is read: a recording stays far below them.
+// Limits for reading: a recording stays far below them.
 const (
 	maxRows = 1 << 19
 	maxRole = 200
@@ -65,8 +66,8 @@ func WritePoint(w io.Writer, p *snapshot.TreeProcess, at *snapshot.ProcessPoint)
 	return errors.Join(err, out.Error())
 }
 
-// Role is a name as it may stand in a table: on one line, nothing in it that a terminal obeys, and not longer than
-// others read. A process may give itself any title, and secrets in it are masked as in a command line.
+// Role makes a name safe for a table: on one line, without anything that a terminal obeys, and no longer than readers accept. A process
+// may give itself any title, so secrets in it are masked as in a command line.
 func Role(name string) string {
 	var b strings.Builder
 	for _, r := range strings.TrimSpace(secret.Text(strings.ToValidUTF8(name, "?"))) {
@@ -125,14 +126,13 @@ func known(v snapshot.Bytes) string {
 	return strconv.FormatInt(int64(v), 10)
 }
 
-// ErrCut is of a table whose last line was not written to its end, as on a full disk. It is left out.
+// ErrCut says that a table's last line is incomplete, as on a full disk. It is left out.
 var ErrCut = errors.New("the last line is cut, and is left out")
 
-// errClock is of a line before the one above it: the recorder's clock is one that nobody sets.
+// errClock is for a line that is earlier than the previous one. The recorder uses a clock that cannot be set back.
 var errClock = errors.New("the time goes back")
 
-// Read reads a table of processes. What is not as it was written ends it, and the error says
-// where; what came before is returned all the same.
+// Read reads a table of processes. It stops at an invalid line, and the error says where; the lines before are returned all the same.
 func Read(r io.Reader) ([]snapshot.TreeProcess, error) {
 	type key struct {
 		pid     int
@@ -195,12 +195,12 @@ func ReadHost(r io.Reader) (out []snapshot.HostPoint, followed bool, err error) 
 	return out, columns != oldHostHeader, err
 }
 
-// rows calls row with each line but the first, which must have the columns of one of the headers and may
-// have more. It returns that one.
+// rows calls row with each line after the first, which must have the columns of one of the headers and may have more. It returns that
+// header.
 func rows(r io.Reader, headers []string, row func(*fields) error) (columns string, err error) {
 	whole := &lines{from: r}
 	in := csv.NewReader(whole)
-	in.FieldsPerRecord, in.ReuseRecord = 0, true // as many as the header has
+	in.FieldsPerRecord, in.ReuseRecord = 0, true // as many fields as the header
 	for n := 0; ; n++ {
 		record, err := in.Read()
 		switch {
@@ -236,7 +236,7 @@ type lines struct {
 	from   io.Reader
 	ready  []byte // of whole lines
 	rest   []byte // what follows them
-	quoted bool   // a line goes on within quotes
+	quoted bool   // whether a line continues in quotes
 	err    error  // of the text
 }
 
@@ -257,7 +257,7 @@ func (l *lines) more() {
 	part := make([]byte, maxLine)
 	n, err := l.from.Read(part)
 	l.err = err
-	whole := 0 // of what was read
+	whole := 0 // bytes read up to the last complete line
 	for i, c := range part[:n] {
 		switch {
 		case c == '"':
@@ -281,7 +281,7 @@ type fields struct {
 	err  error
 }
 
-// text is "" behind the last.
+// text is "" after the last field.
 func (f *fields) text() string {
 	if len(f.left) == 0 {
 		return ""
@@ -291,7 +291,7 @@ func (f *fields) text() string {
 	return text
 }
 
-// bytes is Unknown for what is not there.
+// bytes is Unknown for a missing field.
 func (f *fields) bytes() snapshot.Bytes {
 	text := f.text()
 	if text == "" {
