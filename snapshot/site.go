@@ -8,9 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// SiteKey names a site within a run: a device, and a stack or, for blocks
-// without a stack, the hash of stream, pool and (where single blocks are known)
-// size.
+// SiteKey identifies a site in a run: a device, and a stack or, for blocks without a stack, the hash of stream, pool and (if single
+// blocks are known) size.
 type SiteKey struct {
 	Device int // index into Snapshot.Devices
 	Hash   Hash
@@ -29,8 +28,7 @@ type Site struct {
 	Rows []int32
 }
 
-// unseen is what tells blocks without a stack apart, so that growth among them
-// still shows.
+// unseen distinguishes blocks without a stack, so that growth among them is still visible.
 type unseen struct {
 	device  int
 	pool    Pool
@@ -83,7 +81,7 @@ func (s *Snapshot) Sites() []Site {
 			at = *slot
 		} else {
 			key := unseen{seg.Device, seg.Pool, seg.Stream, seg.Private, s.Blocks.Size[i] / Bytes(s.Blocks.CountOf(i))}
-			// A snapshot of several devices may have totals of one only. What a place is known of is of one size.
+			// In a snapshot of several devices, only one may have totals. A block with an address has its own size.
 			if s.Blocks.Count != nil && (s.Devices[seg.Device].Kind.InProcess() || s.Blocks.Address[i] == 0) {
 				key.size = Unknown
 			}

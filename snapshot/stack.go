@@ -7,15 +7,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Frame is one symbolised call. Line is -1 where the producer had none.
+// Frame is one symbolised call. Line is -1 if the producer had none.
 type Frame struct {
 	Function string
 	File     string
 	Line     int
 }
 
-// WithoutArguments is the name of a C++ function without what is in brackets: parameters
-// and template arguments.
+// WithoutArguments is the name of a C++ function without brackets: parameters and template arguments.
 func WithoutArguments(name string) string {
 	var out strings.Builder
 	depth := 0
@@ -38,8 +37,8 @@ func WithoutArguments(name string) string {
 // it is equal in every process and on every rank that runs the same code.
 type Hash uint64
 
-// StackID names a stack within one Stacks table. NoStack is a block whose
-// allocation was not seen, for instance because it is older than the recording.
+// StackID identifies a stack in one Stacks table. NoStack is for a block whose allocation was not recorded, for example because it is
+// older than the recording.
 type StackID uint32
 
 // FrameID names a frame within one Stacks table.
@@ -64,7 +63,7 @@ type Stacks struct {
 	// byHash finds a stack again; stacks of equal hash are taken as equal: with
 	// 64 bits and a million stacks, a collision has odds of 3 in 10^8.
 	byHash map[Hash]StackID
-	text   []byte // what is hashed
+	text   []byte // the bytes that are hashed
 }
 
 type frame struct {
@@ -132,8 +131,8 @@ func (s *Stacks) Intern(frames []FrameID) StackID {
 	return id
 }
 
-// keep copies a stack. Memory is taken a piece at a time, each twice as large as the one
-// before up to a bound, since growing one piece would copy what is kept again and again.
+// keep copies a stack. Memory is allocated in pieces, each twice as large as the one before up to a bound. Growing one piece would copy
+// everything repeatedly.
 func (s *Stacks) keep(frames []FrameID) []FrameID {
 	const least, most = 256, 16 << 10
 	if len(frames) > cap(s.room)-len(s.room) {
@@ -196,8 +195,8 @@ func (s *Stacks) Frames(id StackID) []Frame {
 	return out
 }
 
-// RenameFiles replaces the files that FrameAt and Frames tell, of every frame. Hashes stay those
-// of the names that were interned, and nothing is to be interned any more.
+// RenameFiles replaces the files that FrameAt and Frames return, in every frame. Hashes stay those of the interned names, and nothing
+// may be interned any more.
 func (s *Stacks) RenameFiles(name func(Frame) string) {
 	for i := range s.frames {
 		f := s.FrameAt(FrameID(i))

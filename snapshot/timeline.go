@@ -2,8 +2,8 @@ package snapshot
 
 import "time"
 
-// Timeline is what the memory of one device did over the record of a snapshot: when each block was allocated and freed. Places in the
-// record count the device's own events, from 1 on.
+// Timeline is the history of one device's memory over the record of a snapshot: when each block was allocated and freed. Positions in
+// the record count the device's own events, from 1 on.
 type Timeline struct {
 	Device int // among Snapshot.Devices
 	Events int64
@@ -17,21 +17,21 @@ type Timeline struct {
 	Peak      Bytes // most bytes live at once
 	PeakEvent int64 // the first event after which they were; 0 before the first
 	Refused   []RefusedAt
-	Steps     []int64 // the last event of each step, where the file tells
+	Steps     []int64 // the last event of each step, if the file has steps
 }
 
 // Life is a block while it is handed out.
 type Life struct {
-	Stack StackID // NoStack where the record does not name it
+	Stack StackID // NoStack if the record has none
 	Size  Bytes   // as requested
 	Born  int64   // the event that allocated it; 0 before the record
-	Died  int64   // the event after which it was free; 0 where it is live at the end
+	Died  int64   // the event after which it was free; 0 if it is live at the end
 }
 
 // TimelineBin is a stretch of the record.
 type TimelineBin struct {
 	Live     Bytes // most that was live in it
-	Reserved Bytes // likewise
+	Reserved Bytes // the most reserved bytes; 0 if unknown
 	Folded   Bytes // of lives that Timeline.Lives leaves out, at its end
 	Time     time.Time
 }

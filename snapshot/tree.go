@@ -19,7 +19,7 @@ func (t *Tree) ProcessAt(pid int, at time.Time) *TreeProcess {
 		i, _ := slices.BinarySearchFunc(t.Host, at, func(h HostPoint, at time.Time) int { return h.Time.Compare(at) })
 		return i
 	}
-	for i := range slices.Backward(t.Processes) { // the later one where a number was used again at once
+	for i := range slices.Backward(t.Processes) { // the later process if a PID was reused immediately
 		p := &t.Processes[i]
 		if p.PID != pid {
 			continue
@@ -59,7 +59,7 @@ type ProcessPoint struct {
 	File      Bytes // pages of files, which the kernel can take back
 	Shared    Bytes // shared memory, which others may have, too
 	Swapped   Bytes
-	PSS       Bytes // its share of all; Unknown where it was not asked for, or not said
+	PSS       Bytes // its proportional share; Unknown if not read or not available
 	// OfOthers is what of Anonymous is the share of others that have the same pages, as after a fork; Unknown as PSS is.
 	OfOthers Bytes
 	// Written is what the process has written since it began, to whatever files; Unknown while there is no shared memory that it
@@ -67,8 +67,7 @@ type ProcessPoint struct {
 	Written Bytes
 }
 
-// HostPoint is the tree as a whole at a moment, and its control group. What is not known is
-// Unknown.
+// HostPoint is the whole tree at a moment, and its control group. Unknown values are Unknown.
 type HostPoint struct {
 	Time      time.Time
 	Processes int
@@ -78,7 +77,7 @@ type HostPoint struct {
 	// command began. Another of his programs may have made those that are not named for a process.
 	Segments     int64
 	SegmentBytes Bytes
-	Folder       string // the deepest one with most of what they take; "" where they have no names
+	Folder       string // the deepest folder with most of their size; "" if they have no names
 }
 
 // KernelKilled begins what a run says of itself if the kernel killed one of its processes since memory ran out.

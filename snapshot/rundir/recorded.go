@@ -43,14 +43,14 @@ var (
 // IsRecordedSnapshot reports whether recordings give this name, ending and all, to a snapshot.
 func IsRecordedSnapshot(name string) bool { return snapshotName.MatchString(name) }
 
-// IsTemporary reports whether recordings give this name to what goes at their end.
+// IsTemporary reports whether a file has a name that recordings give to files that are removed at their end.
 func IsTemporary(name string) bool { return temporaryFile.MatchString(name) }
 
 func isRecorded(name string) bool { return recordedName.MatchString(name) }
 
 func isInfoName(name string) bool { return name == InfoName || name == RankInfoName(RankOf(name)) }
 
-// readInfo reads what is in every detail what a Writer writes as InfoName.
+// readInfo reads a file that matches in every detail what a Writer writes as InfoName.
 func readInfo(path string) (info snapshot.Info, err error) {
 	if at, err := os.Lstat(path); err != nil || !at.Mode().IsRegular() {
 		return info, errors.New("no regular file")
@@ -119,7 +119,7 @@ func checkContent(path string) error {
 	return nil
 }
 
-// The agent's pickles are of protocol 4, and of a dict whose first key is "memdiag".
+// The agent's pickles have protocol 4, and are a dict whose first key is "memdiag".
 const (
 	pickleStart = "\x80\x04"
 	pickleKey   = "}\x94(\x8c\x07memdiag"
@@ -134,13 +134,12 @@ func headOf(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, headSize))
 }
 
-// unpack is the head of a file of which head is the gzipped one; head itself where it is not
-// gzipped.
+// unpack is the beginning of a file's unpacked content, given its gzipped beginning; head itself if it is not gzipped.
 func unpack(head []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
 		return head
 	}
-	unpacked, _ := io.ReadAll(io.LimitReader(z, headSize)) // which ends where the head does
+	unpacked, _ := io.ReadAll(io.LimitReader(z, headSize)) // it ends where the head ends
 	return unpacked
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// keptName is the folder in a run's own in which the run that it replaces waits for its end.
-// Where memdiag is killed meanwhile, that run is there, whole or the rest of it.
+// keptName is a folder in the run's folder. It holds the run that is being replaced until the new run has ended. If memdiag is killed
+// meanwhile, the old run, or the rest of it, is there.
 const keptName = ".memdiag-old"
 
 // Kept is the path of that folder, and whether it is there.
@@ -38,7 +38,7 @@ func (e *UnfinishedError) Hint() string {
 	return "if nobody records into it any more, delete the folder"
 }
 
-// RefusedError is a file because of which a run is not replaced.
+// RefusedError is a file that prevents the replacement of a run.
 type RefusedError struct {
 	Path   string
 	Reason string
@@ -51,15 +51,13 @@ func (e *RefusedError) Hint() string {
 	return "move the file away, or choose another folder with -o"
 }
 
-// Replace is Create in the place of a finished run: files with the names and the content that
-// recordings give them are moved out of the way, and all others in the folder stay. Finish
-// deletes what was moved, and PutBack brings it back. What is left of a Replace before, whose
-// process was killed, is put back or deleted first.
+// Replace is Create in the place of a finished run. Files with the names and the content of recordings are moved away, and all others
+// in the folder stay. Finish deletes what was moved, and PutBack restores it. What an earlier, killed Replace left is first restored or
+// deleted.
 //
-// A folder that holds no run is a *NotEmptyError, a run that has not finished an
-// *UnfinishedError. A file that has a recording's name and is none, or that one of the words of a
-// command names, is a *RefusedError. Then the folder stays as it was. The run is of no rank,
-// since ranks that begin at once would move each other's.
+// The error for a folder without a run is a *NotEmptyError, and for a run that has not finished an *UnfinishedError. It is a
+// *RefusedError if a file has a recording's name but is none, or if a word of a command names it. The folder then stays as it was. The
+// run has no rank, since ranks that begin together would move each other's files.
 func Replace(dir string, info snapshot.Info, words ...string) (*Writer, error) {
 	if err := settle(dir); err != nil {
 		return nil, err
@@ -90,9 +88,8 @@ func Replace(dir string, info snapshot.Info, words ...string) (*Writer, error) {
 	return w, nil
 }
 
-// PutBack is called instead of Finish where a recording came to nothing. It brings back the run
-// that this one was to replace, in the place of what was written of this one, and reports
-// whether it has. Where there is no such run, or this one has a snapshot, all stays as it is.
+// PutBack is called instead of Finish if a recording failed. It restores the run that was to be replaced, deletes what this one has
+// written, and reports whether it did. If there is no such run, or this one has a snapshot, nothing changes.
 func (w *Writer) PutBack() (bool, error) {
 	if w.kept == "" {
 		return false, nil
@@ -104,7 +101,7 @@ func (w *Writer) PutBack() (bool, error) {
 		return false, err
 	}
 	for _, f := range w.series {
-		_ = f.Close() // it goes
+		_ = f.Close() // it will be deleted
 	}
 	if err := removeAll(w.dir, infoLast(names)); err != nil {
 		return false, err
@@ -116,10 +113,9 @@ func (w *Writer) PutBack() (bool, error) {
 	return true, nil
 }
 
-// settle ends what a process that was killed has begun. As long as the kept run was not moved
-// out as a whole, or nothing has taken its place, it is put back; once the run in its place has
-// finished, it is deleted. InfoName tells these apart: it is the last to be moved out and to be
-// deleted, and the first to be put back.
+// settle completes what a killed process has begun. If the old run was not moved away completely, or nothing has replaced it, it is
+// restored. If the run in its place has finished, the old one is deleted. InfoName distinguishes these cases: it is the last file to be
+// moved and to be deleted, and the first to be restored.
 func settle(dir string) error {
 	kept, there := Kept(dir)
 	if !there {
@@ -166,8 +162,7 @@ func removeKept(dir string) error {
 	return nil
 }
 
-// replaceable lists the files of the finished run in a folder; none where it is empty or not
-// there.
+// replaceable lists the files of the finished run in a folder; none if it is empty or does not exist.
 func replaceable(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -220,7 +215,7 @@ func recordedIn(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// unnamed refuses a command one of whose words names a file, or has the path of one in it.
+// unnamed returns an error if a word of the command names one of the files, or contains its path.
 func unnamed(dir string, names, words []string) error {
 	var paths []string
 	var files []os.FileInfo
@@ -266,8 +261,7 @@ func move(from, to string, names []string) error {
 	return nil
 }
 
-// removeAll deletes files, or none of them where one is not what recordings write: a program may
-// have put it there while it was recorded.
+// removeAll deletes files, or none if one is not what recordings write: a program may have put it there while it was recorded.
 func removeAll(dir string, names []string) error {
 	for _, name := range names {
 		if err := checkContent(filepath.Join(dir, name)); err != nil {

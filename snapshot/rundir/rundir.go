@@ -21,7 +21,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/native"
 )
 
-// Names of what a run folder holds.
+// Names of files in a run's folder.
 const (
 	InfoName   = "run.json"
 	SeriesName = seriesStem + native.Ending
@@ -39,20 +39,17 @@ const (
 // SchemaVersion is the version of run.json.
 const SchemaVersion = 1
 
-// SnapshotName is the name of the snapshot after so many steps:
-// "snapshot_50.memdiag".
+// SnapshotName is the name of the snapshot after a step: "snapshot_50.memdiag".
 func SnapshotName(step int64) string {
 	return snapshotStem + "_" + strconv.FormatInt(step, 10) + native.Ending
 }
 
-// RankSnapshotName is the name of a snapshot of one rank of several in the folder:
-// "snapshot_50_rank1.memdiag".
+// RankSnapshotName is the name of the snapshot of one of several ranks in the folder: "snapshot_50_rank1.memdiag".
 func RankSnapshotName(step int64, rank int) string {
 	return ofRank(SnapshotName(step), rank)
 }
 
-// RankInfoName is the name of what a rank says of itself, where another has InfoName:
-// "run_rank1.json".
+// RankInfoName is the name of a rank's info if another rank has InfoName: "run_rank1.json".
 func RankInfoName(rank int) string { return "run" + RankSuffix(rank) + ".json" }
 
 // RankSuffix ends the names of a rank's files, before their endings: "_rank1".
@@ -75,8 +72,8 @@ func IsSeriesName(name string) bool {
 	return ours && err == nil && name == RankSeriesName(n)
 }
 
-// TickOf is the number of a snapshot that was taken by the clock, from its name, and whether it is
-// one: 3 of "snapshot_t3_rank1.json". The numbers tell the order; the wall clock may have been set.
+// TickOf returns the number of a snapshot that was taken by time, and whether the name is one: 3 for "snapshot_t3_rank1.json". The
+// numbers give the order, since the wall clock may have been set.
 func TickOf(name string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(name, snapshotStem+"_t")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
@@ -93,27 +90,27 @@ func StepOf(name string) (step int64, ok bool) {
 	return step, ok && err == nil
 }
 
-// AfterOf is the last step of the process whose snapshot by the clock, taken when it stepped no more, has a name: 4 of
-// "snapshot_t3_after4_rank1.json"; 0 of others.
+// AfterOf is the process's last step, in the name of a snapshot that was taken by time after it: 4 for "snapshot_t3_after4_rank1.json";
+// 0 otherwise.
 func AfterOf(name string) int64 {
 	if _, ok := TickOf(name); !ok {
 		return 0
 	}
 	_, rest, _ := strings.Cut(name, afterMark)
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	step, _ := strconv.ParseInt(rest[:digits], 10, 64) // 0 where there is none
+	step, _ := strconv.ParseInt(rest[:digits], 10, 64) // 0 if there is none
 	return step
 }
 
-// ChildOf is the number of the process, of those that were recorded beside the one of a rank, that a
-// snapshot's name tells: 2 of "snapshot_t3_child2.json"; 0 of others.
+// ChildOf is the number of a child process in a snapshot's name: 2 for "snapshot_t3_child2.json"; 0 otherwise. Children are processes
+// that were recorded beside a rank's.
 func ChildOf(name string) int {
 	if !strings.HasPrefix(name, snapshotStem+"_") {
 		return 0
 	}
 	_, rest, _ := strings.Cut(name, childMark)
 	digits, _, _ := strings.Cut(rest, ".")
-	n, _ := strconv.Atoi(digits) // 0 where there is none
+	n, _ := strconv.Atoi(digits) // 0 if there is none
 	return max(0, n)
 }
 
@@ -139,8 +136,8 @@ func (e *NotEmptyError) Hint() string {
 	return "choose another folder with -o"
 }
 
-// WriteError is a file of a run that could not be written, whatever is behind it:
-// a folder that went away while a run was recorded is no input that is missing.
+// WriteError says that a file of a run could not be written, whatever the cause: a folder that disappeared during a recording is not a
+// missing input.
 type WriteError struct {
 	Path string
 	Err  error // without the path
@@ -174,7 +171,7 @@ type Writer struct {
 	name   string // of info's file
 	info   snapshot.Info
 	create func(path string) (file, error)
-	kept   string // the folder of the run that this one replaces; "" where there is none
+	kept   string // the folder of the run that this one replaces; "" for none
 
 	mu     sync.Mutex
 	series []*os.File // those that were opened
@@ -187,8 +184,7 @@ type file interface {
 	Close() error
 }
 
-// createFile makes a temporary file, in the place of one that was left over, and through no
-// link that somebody else put there.
+// createFile makes a temporary file. It replaces a left-over one, and follows no link that somebody else put there.
 func createFile(path string) (file, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -196,17 +192,15 @@ func createFile(path string) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 }
 
-// Runs are their owner's alone: they tell of a program's files, data and command.
+// Runs are readable by their owner only: they describe a program's files, data and command.
 const (
 	filePerm   = 0o600
 	folderPerm = 0o700
 )
 
-// Create makes the folder, with those above it, and writes run.json. The folder and what is in
-// it are their owner's alone; a folder that was there stays as it is. A folder
-// that is there must be empty, or else be one that another rank records into; the
-// error is a *NotEmptyError if not. What can not be written, here or by the Writer,
-// is a *WriteError. The schema version of info is set.
+// Create makes the folder, with its parents, and writes run.json. A new folder and its files are the owner's alone; the permissions of
+// an existing folder stay. An existing folder must be empty, or one that another rank records into; otherwise the error is a
+// *NotEmptyError. Failed writes, here or by the Writer, are a *WriteError. The schema version of info is set.
 func Create(dir string, info snapshot.Info) (*Writer, error) { return begin(dir, info, false) }
 
 func begin(dir string, info snapshot.Info, beside bool) (*Writer, error) {
@@ -250,7 +244,7 @@ func MakeFolder(dir string) error {
 	if err := os.Mkdir(dir, folderPerm); err == nil || !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.MkdirAll(dir, folderPerm) // which tells a folder from a file
+	return os.MkdirAll(dir, folderPerm) // it distinguishes a folder from a file
 }
 
 // begin writes what the first of several ranks has as run.json, and each other by its
@@ -268,7 +262,7 @@ func (w *Writer) begin(entries []os.DirEntry) error {
 		return err
 	}
 	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return RankOf(e.Name()) < 0 }) {
-		switch err := os.Link(own, first); { // which leaves what is there
+		switch err := os.Link(own, first); { // it keeps an existing file
 		case err == nil:
 			w.name = InfoName
 			_ = os.Remove(own) // twice the same is no harm
@@ -291,7 +285,7 @@ func (w *Writer) begin(entries []os.DirEntry) error {
 	return nil
 }
 
-// RankOf is the rank that the name of a run's file tells; NoRank where it tells none.
+// RankOf is the rank in the name of a run's file; NoRank if it has none.
 func RankOf(name string) int {
 	_, after, _ := strings.Cut(name, rankMark)
 	digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
@@ -302,7 +296,7 @@ func RankOf(name string) int {
 	return rank
 }
 
-// Rank is the one that is recorded, of several; NoRank where there is none.
+// Rank is the recorded rank, of several; NoRank otherwise.
 func (w *Writer) Rank() int {
 	if w.info.Rank == nil {
 		return snapshot.NoRank
@@ -313,14 +307,13 @@ func (w *Writer) Rank() int {
 // Dir returns the folder as Create was given it.
 func (w *Writer) Dir() string { return w.dir }
 
-// WriteSnapshot records the snapshot after so many steps, and returns when it
-// is on the disk. It refuses a step that is recorded already.
+// WriteSnapshot records the snapshot after a step, and returns when it is on the disk. It returns an error for a step that is already
+// recorded.
 func (w *Writer) WriteSnapshot(step int64, s *snapshot.Snapshot) error {
 	return w.writeSnapshot(step, SnapshotName(step), s)
 }
 
-// WriteRankSnapshot is WriteSnapshot for a run whose ranks share the folder; the
-// rank is the snapshot's own.
+// WriteRankSnapshot is WriteSnapshot for a run whose ranks share the folder; the rank is the snapshot's own.
 func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
 	if s.Rank < 0 {
 		return fmt.Errorf("snapshot of step %d: it is of no rank", step)
@@ -328,9 +321,8 @@ func (w *Writer) WriteRankSnapshot(step int64, s *snapshot.Snapshot) error {
 	return w.writeSnapshot(step, RankSnapshotName(step, s.Rank), s)
 }
 
-// WriteTick records the nth snapshot of those taken by the clock, whose step
-// is unknown, under the name "snapshot_t3" with an ending; fill writes it, in any
-// format. It returns its path when it is on the disk.
+// WriteTick records the nth snapshot taken by time, whose step is unknown, under the name "snapshot_t3" with an ending; fill writes it,
+// in any format. It returns its path when it is on the disk.
 func (w *Writer) WriteTick(n int, ending string, fill func(io.Writer) error) (path string, err error) {
 	name := snapshotStem + "_t" + strconv.Itoa(n)
 	if w.info.Rank != nil {
@@ -356,7 +348,7 @@ func (w *Writer) OpenSeries(devices []snapshot.Device) (*native.SeriesWriter, er
 	return w.openSeries(SeriesName, devices)
 }
 
-// OpenRankSeries is OpenSeries for a run whose ranks share the folder, once a rank.
+// OpenRankSeries is OpenSeries for a run whose ranks share the folder. Call it once per rank.
 func (w *Writer) OpenRankSeries(rank int, devices []snapshot.Device) (*native.SeriesWriter, error) {
 	if rank < 0 {
 		return nil, fmt.Errorf("series of rank %d: ranks count from 0", rank)
@@ -393,11 +385,9 @@ func (w *Writer) Took(steps int64, unseen []snapshot.Unseen, code snapshot.Code,
 	w.info.Steps, w.info.Unseen, w.info.Code, w.info.Followed = steps, unseen, code, followed
 }
 
-// Finish brings the series logs to the disk and writes into run.json how the run
-// ended, with notes added to those that it was created with. It is called once,
-// when nobody writes any more. Where both times carry it, the monotonic clock tells how
-// long the run took, whatever the wall clock was set to meanwhile. The run that this one
-// replaces is deleted, once the end is on the disk.
+// Finish flushes the series logs to the disk and writes into run.json how the run ended, with notes added to those from its creation.
+// Call it once, when nobody writes any more. If both times have a monotonic clock, the run's duration is measured with it, even if the
+// wall clock was set meanwhile. The run that this one replaces is deleted once the end is on the disk.
 func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

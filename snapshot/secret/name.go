@@ -12,14 +12,14 @@ type class int
 
 const (
 	open     class = iota // no secret
-	random                // one only where the value looks like a key
+	random                // a secret only if the value looks like a key
 	doubtful              // one, but for a word: key=image
 	keyOf                 // one, but for numbers and the like, and for a file with the key
 	weak                  // one, but for numbers and the like: token=512, auth=none
 	strong                // one
 )
 
-// Words of names that mean a secret wherever they stand, written in one word.
+// Parts of names that mean a secret in any position, written as one word.
 var strongParts = []string{
 	"password", "passwd", "passphrase", "passcode", "passkey", "secret", "credential", "mnemonic", "authorization", "authheader",
 	"apikey", "accesskey", "privatekey", "privkey", "accountkey", "authkey", "sharedkey", "signingkey", "encryptionkey",
@@ -43,8 +43,8 @@ var holders = strings.Fields(`hf huggingface face hub wandb comet neptune clearm
 	slack discord telegram twilio sendgrid stripe datadog dd sentry pinecone weaviate qdrant redis mongo mongodb db database mysql postgres pg
 	sql smtp mail ftp ssh ssl tls rsa gpg pgp tsig client user admin root account bot registry vault app access bearer ca`)
 
-// trade are the words of machine learning, and of sorting and filtering, that stand before a
-// token, a key or a pass that is none: --pad-token, --sort-key, --high-pass.
+// trade are words of machine learning, sorting and filtering that come before a harmless token, key or pass: --pad-token, --sort-key,
+// --high-pass.
 var trade = strings.Fields(`cls class pad eos bos unk mask sep pos eot sot eod eom sub pre non multi de special prefix suffix begin start
 	end stop first second third last next prev previous final one two three single extra new image img video vision audio speech text word
 	patch latent visual input output source src target tgt lang language query prompt context register memory loss time step label labels
@@ -55,7 +55,7 @@ var trade = strings.Fields(`cls class pad eos bos unk mask sep pos eot sot eod e
 // counts are words of names that are given a number: --num-image-token.
 var counts = []string{"n", "num", "nb", "max", "min", "total", "per", "avg", "mean"}
 
-// harmlessLast are last words of what is about a secret and none: --password-file.
+// harmlessLast are last words of names that are about a secret without being one: --password-file.
 var harmlessLast = []string{
 	"file", "path", "dir", "folder", "name", "env", "var", "type", "method", "mode", "provider", "host", "port", "length",
 	"len", "size", "count", "policy", "store", "manager", "scope", "stdin", "prompt", "field", "column", "version", "ttl", "timeout",
@@ -105,7 +105,7 @@ func classOf(name string, query bool) class {
 			return weak
 		}
 		return random
-	case strings.HasSuffix(last, "key"), strings.HasSuffix(last, "token"): // of whom nobody has heard: --acmekey
+	case strings.HasSuffix(last, "key"), strings.HasSuffix(last, "token"): // of an unknown service: --acmekey
 		return random
 	}
 	return open
@@ -162,7 +162,7 @@ var (
 	digits  = regexp.MustCompile(`[0-9]`)
 	// doubted is a part of a key, or a whole one that is short.
 	doubted = regexp.MustCompile(`^[A-Za-z0-9+=_-]{6,}$`)
-	// keyFile is the path of one.
+	// keyFile matches the path of a key file.
 	keyFile = regexp.MustCompile(`\.(?:pem|key|crt|cer|pub)$|/\.ssh/`)
 	// keyLike is long and has no dot or slash, as paths do.
 	keyLike = regexp.MustCompile(`^[A-Za-z0-9_+=-]{16,}$`)

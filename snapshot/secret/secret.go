@@ -1,10 +1,9 @@
-// Package secret masks what looks like a secret in command lines, URLs and messages.
+// Package secret masks likely secrets in command lines, URLs and messages.
 //
-// A value is masked for the name that it is given (--token, HF_TOKEN=, "password":), for its
-// place in a URL (user:password@, ?sig=) or for a shape that is known (hf_…, AKIA…). Both of a
-// run that is recorded and of one that is read, equal commands become equal ones, and commands
-// that differ in a secret alone do too. A secret without a name or a shape, and of less
-// than 32 characters, is not known to be one: memdiag record --no-command leaves the whole command out.
+// A value is masked because of its name (--token, HF_TOKEN=, "password":), its place in a URL (user:password@, ?sig=) or a known shape
+// (hf_…, AKIA…). This is the same for recorded and read runs, so equal commands stay equal, and commands that differ only in a secret
+// become equal. A secret without a name or a shape, and with fewer than 32 characters, is not recognized; memdiag record --no-command
+// leaves the whole command out.
 package secret
 
 import (
@@ -12,7 +11,7 @@ import (
 	"strings"
 )
 
-// Mask stands in the place of a secret.
+// Mask replaces a secret.
 const Mask = "***"
 
 var (
@@ -28,7 +27,7 @@ var (
 	numeric     = regexp.MustCompile(`^[0-9]*$`)
 )
 
-// Words are the words of a command, with its secrets masked. There are as many as before.
+// Words are the words of a command, with its secrets masked. Their number does not change.
 func Words(words []string) []string {
 	if words == nil {
 		return nil
@@ -40,7 +39,7 @@ func Words(words []string) []string {
 	return masked
 }
 
-// word masks one word of a command, which stands after others.
+// word masks one word of a command, given the words before it.
 func word(w string, words []string) string {
 	before := ""
 	if len(words) > 0 {
@@ -66,7 +65,7 @@ func word(w string, words []string) string {
 	return Text(w)
 }
 
-// Value is the value of a name, masked where the name says so or the value itself looks so.
+// Value is the value of a name, masked if the name or the value itself indicates a secret.
 func Value(name, value string) string {
 	if classOf(name, false).hides(value) {
 		return Mask
@@ -104,7 +103,7 @@ func maskAccounts(text string) string {
 
 var python = regexp.MustCompile(`(?:^|[/"'(;&|])(?:python|pypy)[\d.]*(?:\.exe)?$`)
 
-// runsPython reports whether words end in the flags of a Python, whose -u names no account.
+// runsPython reports whether words end in the flags of a Python interpreter, whose -u is no account.
 func runsPython(words []string) bool {
 	for i := len(words) - 1; i >= 0; i-- {
 		if !strings.HasPrefix(words[i], "-") {
@@ -118,7 +117,7 @@ var (
 	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 	// pathSecret is a URL that whoever knows it may use.
 	pathSecret = regexp.MustCompile(`(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/|api\.telegram\.org/bot)[^\s"'<>?#]+`)
-	// header is one of HTTP, whose value goes on to the end of a line or a quote.
+	// header matches an HTTP header, whose value extends to the end of a line or a quote.
 	header = regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization\s*:\s*|\b(?:set-)?cookie\s*:\s*)[^\s"'][^\n"']*`)
 	// accounts are the flags of account in code.
 	accounts = regexp.MustCompile(`((?:^|[\s"'])(?:-u|-U|--user|--proxy-user|--login)(?:\s+|=)["']?)([^-:=/\s"'][^:=/\s"']*):([^\s"']+)`)
@@ -130,8 +129,8 @@ var (
 	scheme = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://`)
 )
 
-// userInfo masks what stands before the @ of URLs: a password, or over HTTP a token by itself.
-// A user without a password is none: ssh://git@host.
+// userInfo masks what comes before the @ of URLs: a password, or over HTTP a token by itself. A user without a password is not masked:
+// ssh://git@host.
 func userInfo(text string) string {
 	var b strings.Builder
 	for {

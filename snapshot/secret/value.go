@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// given is a name with what stands between it and its value. A flag may have a space there, a
-// name in quotes a comma.
+// given matches a name with the separator before its value. For a flag that may be a space, for a name in quotes a comma.
 var given = regexp.MustCompile(`([\pL_][\pL\d_.\-]*)(\\?["']?[\])}]?\s{0,4}(?:={1,3}>?|:=?)\s{0,4}|\\?["']\s{0,4},\s{0,4}|\s+)`)
 
 var (
@@ -17,7 +16,7 @@ var (
 	next = regexp.MustCompile(`^\s*["']?[\pL_][\pL\d_.\-]*["']?\s*[=:]|^\s|^$`)
 	// call is one in code that passes no text: token = tokenizer.next().
 	call = regexp.MustCompile(`^[\pL_][\pL\d_.]*\([\pL\d_.,= ]*\)$`)
-	// dashedValue is after --password no flag of one letter, nor one of two dashes.
+	// dashedValue is a value after --password: not a flag of one letter, nor one with two dashes.
 	dashedValue = regexp.MustCompile(`^-[^-].`)
 	// dashedToken is after --token no flag with a name or a short number: -lr, -j16.
 	dashedToken = regexp.MustCompile(`^-[^-=][^=]{4,}$`)
@@ -78,7 +77,7 @@ func assignments(text string) string {
 	}
 }
 
-// argument is what stands before the first argument of a call.
+// argument is the text before the first argument of a call.
 var argument = regexp.MustCompile(`\(\s{0,4}\\?["']$`)
 
 // valueAt is the value that begins at a place of a text, and the quote before it. A value of
@@ -92,7 +91,7 @@ func valueAt(text string, at int, query, words bool) (opening, inner string) {
 		stops = " \t\r\n&#;<>"
 	}
 	before, text := text[:at], text[at:]
-	// What is open before the value ends it: a quote of which there is an odd number, or a bracket.
+	// What is open before the value ends it: an unclosed quote or bracket.
 	ends := func(c byte) bool {
 		if i := strings.IndexByte(")]}", c); i >= 0 {
 			return strings.Count(before, "([{"[i:i+1]) > strings.Count(before, string(c))

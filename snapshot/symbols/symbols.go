@@ -36,7 +36,7 @@ type binary struct {
 	debug     *dwarf.Data
 }
 
-// Add reads the symbols of an ELF file. Where its name is a link's, it is found by that of the file as well.
+// Add reads the symbols of an ELF file. If name is a link, it is found by the target's name, too.
 func (t *Table) Add(name string) (err error) {
 	defer func() {
 		if recover() != nil { // the standard library trusts such files
@@ -92,8 +92,8 @@ func (t *Table) Add(name string) (err error) {
 	return nil
 }
 
-// Frames names the code at an offset into a binary's file, which is found by its base name: innermost first, as functions that the compiler
-// put into others have frames of their own. It is nil where no table has the place.
+// Frames returns the frames at an offset into a binary's file, which is found by its base name: innermost first, with a frame for each
+// inlined function. It is nil if no table has the place.
 func (t *Table) Frames(file string, offset uint64) []snapshot.Frame {
 	if t == nil {
 		return nil
@@ -159,7 +159,7 @@ func (b *binary) function(address uint64) string {
 	return demangle.Filter(b.functions[i].Name, demangle.NoParams)
 }
 
-// unit is the one whose code an address is of; nil for none.
+// unit is the unit with the code at an address; nil for none.
 func (b *binary) unit(address uint64) *unit {
 	i, exact := slices.BinarySearchFunc(b.units, address, func(s span, a uint64) int { return cmp.Compare(s.low, a) })
 	if !exact {

@@ -23,7 +23,7 @@ type span struct {
 	of        *unit
 }
 
-// scope is a function, or one that was put into others where it was called.
+// scope is a function, or one that was inlined into others.
 type scope struct {
 	ranges             [][2]uint64
 	depth              int
@@ -31,7 +31,7 @@ type scope struct {
 	callFile, callLine int64
 }
 
-// spansOfUnits lists where the code of each unit lies.
+// spansOfUnits lists where the code of each unit is.
 func spansOfUnits(debug *dwarf.Data) (out []span) {
 	r := debug.Reader()
 	for {
@@ -41,7 +41,7 @@ func spansOfUnits(debug *dwarf.Data) (out []span) {
 		}
 		if entry.Tag == dwarf.TagCompileUnit {
 			u := &unit{entry: entry}
-			ranges, _ := debug.Ranges(entry) // none where they are damaged
+			ranges, _ := debug.Ranges(entry) // none if they are damaged
 			for _, at := range ranges {
 				out = append(out, span{at[0], at[1], u})
 			}
@@ -132,7 +132,7 @@ func (u *unit) scopesAt(address uint64) (out []scope) {
 	return out
 }
 
-// line is the place in the source of an address; "" where no line is known.
+// line is the place in the source of an address; "" if unknown.
 func (u *unit) line(address uint64) (file string, line int) {
 	i, _ := slices.BinarySearchFunc(u.lines, address, func(e dwarf.LineEntry, a uint64) int {
 		if e.Address <= a {

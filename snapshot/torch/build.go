@@ -49,10 +49,10 @@ type builder struct {
 	total      int64 // of the sizes of blocks and segments
 	record     record
 	moments    moments
-	lives      map[int]*lives        // by device; nil where no timeline is asked for
-	events     map[int]*deviceEvents // likewise, of records
+	lives      map[int]*lives        // by device; nil if no timeline is requested
+	events     map[int]*deviceEvents // by device; nil if no records are requested
 	settings   *snapshot.AllocatorConf
-	born       []tenancy // of each row, where it shows a moment
+	born       []tenancy // for each row, if it shows a moment
 	step       int64     // of the header
 	rank       int
 	driver     []snapshot.Bytes // by GPU
@@ -68,8 +68,8 @@ type builder struct {
 	whole      bool                // the driver's figures are those of all processes
 	agent      bool                // the recorder's own snapshot of the process follows PyTorch's
 
-	// What is odd, for the notes.
-	after   int64          // where the file goes on after the snapshot; 0 where it does not
+	// Irregularities, for the notes.
+	after   int64          // the offset of more data after the snapshot; 0 for none
 	another bool           // … with one more
 	odd     int            // values of an unexpected type
 	states  int            // blocks in an unknown state
@@ -180,7 +180,7 @@ func (b *builder) configured(o *object) {
 	b.settings = &conf
 }
 
-// acceleratorNamed is the kind of device that PyTorch calls so; CUDA's for what is no name of an accelerator.
+// acceleratorNamed is the kind of device with PyTorch's name; CUDA if the name is unknown.
 func acceleratorNamed(name string) snapshot.DeviceKind {
 	if k := snapshot.DeviceKind(name); acceleratorName.MatchString(name) && !k.InProcess() && k != snapshot.Process && k != snapshot.SharedMemory {
 		return k
@@ -190,7 +190,7 @@ func acceleratorNamed(name string) snapshot.DeviceKind {
 
 var acceleratorName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,15}$`)
 
-// figures reads a list of bytes or of counts, one a GPU; what is no such number is unknown.
+// figures parses a list of bytes or of counts, one per GPU; an invalid number is unknown.
 func figures(text string) []snapshot.Bytes {
 	parts := strings.SplitN(text, ",", maxDevice+2)
 	list := make([]snapshot.Bytes, min(len(parts), maxDevice+1))

@@ -201,7 +201,7 @@ func (b *builder) history(s *snapshot.Snapshot, table *stackTable) {
 	switch {
 	case known && timed:
 		s.Blocks.BirthTime = births
-	case known && r.sources == 1: // of several devices nothing tells the common order
+	case known && r.sources == 1: // with several devices, their common order is unknown
 		s.Blocks.BirthEvent = births
 	}
 	if !b.stepped {

@@ -23,7 +23,7 @@ import (
 // block of zstd has up to 128 KiB, and gives nothing until it is whole.
 const DetectLen = 132 << 10
 
-// headLen is how many bytes of what is not compressed tell its format.
+// headLen is how many uncompressed bytes are needed to detect a format.
 const headLen = 4096
 
 // Detect reports whether a file that begins with head may be a snapshot that
@@ -72,8 +72,8 @@ func sniff(head []byte, outer bool) format {
 	return unknown
 }
 
-// oldSave is how a file of torch.save without a zip begins: pickles of a number and of a
-// version, and a third of what the machine was, which has no STOP in its texts.
+// oldSave is the beginning of a file of torch.save without a zip: pickles of a number and of a version, and a third that describes the
+// machine, without a STOP in its texts.
 const oldSave = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02}"
 
 // oldSaveLen is what of such a file comes before the pickle; 0 for other files.
@@ -151,8 +151,7 @@ func notASnapshot(name string) error {
 	}
 }
 
-// unwrap tells the format of a stream whose beginning is not known yet, and bounds its
-// length by it.
+// unwrap detects the format of a stream whose beginning is not known yet, and bounds its length accordingly.
 func unwrap(name string, r io.Reader, bound func(json bool) int64, closer func()) (*text, error) {
 	within := &limited{r: r, left: headLen}
 	b := bufio.NewReaderSize(within, headLen)
@@ -197,8 +196,8 @@ func expansion(size int64, json bool) int64 {
 	return 64<<20 + 100*min(size, 1<<50)
 }
 
-// stepsFor is how many steps a compressed file may ask for: pickles of each protocol took up to 16
-// for each byte by gzip -6, and JSON of a loop of one operator, a million events by zstd -9, 42.
+// stepsFor is how many steps a compressed file may cause: pickles of each protocol took up to 16 per byte with gzip -6, and JSON of a
+// loop of one operator, a million events with zstd -9, 42.
 func stepsFor(size int64, json bool) int64 {
 	pace := int64(16)
 	if json {
@@ -224,11 +223,10 @@ func (l *limited) Read(p []byte) (int, error) {
 
 var errTooLarge = errors.New("it decompresses to more than a file of its size may")
 
-// mostContents is how long an archive's table of contents may be in bytes. That of a
-// snapshot has five entries; package zip keeps all in memory.
+// mostContents bounds an archive's table of contents, in bytes. A snapshot's has five entries; package zip holds all in memory.
 const mostContents = 4 << 20
 
-// frugal is a file that lets no more than so many bytes be read.
+// frugal is a file of which only a limited number of bytes may be read.
 type frugal struct {
 	r    io.ReaderAt
 	left int64

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// eventCost is what an event takes in bytes, with what growing leaves behind.
+// eventCost is the memory of an event in bytes, including the garbage of growing.
 const eventCost = 2 * 16
 
 // kinds are those of the actions that a record keeps.

@@ -124,7 +124,7 @@ func (m *machine) foreign(op opcode) error {
 	return m.fail("0x%02x is not a pickle instruction", byte(op))
 }
 
-// callAt stands for calling stack[at] with what lies above it.
+// callAt is the result of calling stack[at] with the values above it.
 func (m *machine) callAt(at int) error {
 	if at < m.floor() || at >= len(m.stack) {
 		return m.missing("an instruction finds no value to work on")
@@ -233,8 +233,8 @@ func (m *machine) global(module, name string) value {
 	return value{vGlobal, uint64(m.symbols.intern([]byte(module + "." + name)))}
 }
 
-// dangerous tells the callables that only an attack has in a snapshot. The
-// list is for the message: nothing else is run either.
+// dangerous reports whether a callable in a snapshot can only be an attack. It only changes the message: other callables are not run
+// either.
 func dangerous(name string) bool {
 	module, function, _ := strings.Cut(name, ".")
 	switch module {
@@ -243,7 +243,7 @@ func dangerous(name string) bool {
 		"multiprocessing", "threading", "code", "timeit", "cProfile", "pdb", "bdb", "pydoc", "urllib", "http":
 		return true
 	case "builtins", "__builtin__":
-		// What is made of data alone is harmless; the rest reaches for code.
+		// Callables that only build data are harmless; the others reach for code.
 		return !slices.Contains([]string{
 			"set", "frozenset", "complex", "bytearray", "bytes", "list", "tuple", "dict", "slice", "range", "int",
 			"float", "str", "bool", "object", "Ellipsis", "NotImplemented", "long", "unicode", "xrange",

@@ -22,13 +22,14 @@ var (
 	}
 )
 
-// isPython tells Python frames, whose file is a script or "<string>" and the
-// like, from C++ frames, whose file is "??", empty or a source file.
+// isPython reports whether a frame is Python's: its file is a script, or "<string>" and the like. The file of a C++ frame is "??",
+// empty or a source file.
 func isPython(f snapshot.Frame) bool {
 	return strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")
 }
 
-// isRecorders tells frames of memdiag's own recorder, through which operators go at some steps only. Its canary is a leak.
+// isRecorders reports whether a frame is in memdiag's own recorder, which some operators go through only at some steps. Its canary
+// counts as a leak.
 func isRecorders(f snapshot.Frame) bool {
 	return strings.Contains(f.File, "/memdiag/_") && strings.HasSuffix(f.File, ".py") && !strings.HasSuffix(f.File, "/_canary.py")
 }
@@ -53,9 +54,9 @@ func isNoise(f snapshot.Frame) bool {
 	return false
 }
 
-// stackTable moves frame lists into the snapshot's table, without their noise.
-// A list of nothing but noise is kept whole: it still tells its blocks apart. One of our recorder's alone is no stack.
-// A file of "??" or "none" and a line of 0, PyTorch's words for unknown, become "" and -1.
+// stackTable adds frame lists to the snapshot's table, without their noise. A list of only noise is kept, since it still distinguishes
+// its blocks. A stack of only our recorder's frames becomes no stack. PyTorch's words for unknown, a file of "??" or "none" and a line
+// of 0, become "" and -1.
 type stackTable struct {
 	from   *symbols
 	to     *snapshot.Stacks

@@ -22,7 +22,7 @@ const longest = 64 << 10
 type input struct {
 	name string
 	r    io.Reader
-	size int64 // of the whole stream; -1 where a decompressor hides it
+	size int64 // length of the whole stream; -1 if compression hides it
 	buf  []byte
 	pos  int           // of the next byte, in buf
 	base int64         // offset of buf[0] in the stream
@@ -135,7 +135,7 @@ func (in *input) line() ([]byte, error) {
 	return b, nil
 }
 
-// What is said of a file that ends too soon.
+// Messages for a file that ends too soon.
 const (
 	cutReason = "the file ends in the middle of the snapshot"
 	cutHint   = "the writer was stopped, or the copy is incomplete"

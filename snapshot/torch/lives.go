@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// mostLives is how many lives of a device are kept one by one; a page of so many has 3 MB.
+	// mostLives is how many lives of a device are kept one by one; a page with that many has 3 MB.
 	mostLives = 120_000
 	// mostBins is how many stretches a record is cut into at most: more than a screen has columns.
 	mostBins = 4096
@@ -17,14 +17,14 @@ const (
 	mostRefused = 100
 )
 
-// lives follows the events of one device and keeps when each block was allocated and freed. Its memory follows the blocks that are
-// open: of a long record only the lives that hold most bytes for most events are kept, and the rest is added up by bins.
+// lives follows the events of one device and stores when each block was allocated and freed. Its memory depends on the blocks that are
+// live at the same time. From a long record, only the lives with the most bytes × events are kept, and the rest is summed by bins.
 //
 // Sizes are those of the events, and a block lives until its free_completed, as in PyTorch's own viewer (_memory_viz.py).
 type lives struct {
 	events     int64
-	grown      int64 // bytes live now, less those live where the record begins
-	reserved   int64 // likewise
+	grown      int64 // bytes live now, minus those live where the record begins
+	reserved   int64 // the same for reserved bytes
 	best       int64 // of grown
 	bestAt     int64
 	open       table[life]
@@ -32,7 +32,7 @@ type lives struct {
 	least      float64 // of the area of a life that is kept
 	folded     int64   // lives that are not
 	foldedBase int64   // their bytes that were live where the record begins
-	before     int64   // bytes live where the record begins, of blocks that it frees
+	before     int64   // bytes of blocks that are live where the record begins and freed in it
 	bins       []bin
 	width      int64 // events a bin
 	refused    []snapshot.RefusedAt
@@ -42,8 +42,8 @@ type lives struct {
 type life struct {
 	address    uint64
 	size       uint64
-	stack      uint32 // of lists in symbols; where it is known from the end alone, of the snapshot's table
-	atEnd      bool   // the record does not tell of it, which is live at its end
+	stack      uint32 // a list in symbols or, if known from the end only, a stack in the snapshot's table
+	atEnd      bool   // whether it is live at the end without an event in the record
 	born, died int64
 }
 
@@ -54,7 +54,7 @@ type bin struct {
 	time           int64 // of its first event
 }
 
-// lifeCost is what an open life takes in bytes, with what growing leaves behind.
+// lifeCost is the memory of an open life in bytes, including the garbage of growing.
 const lifeCost = 2 * 48
 
 func newLives() *lives {
@@ -102,7 +102,7 @@ func (l *lives) add(t int64, o *object) {
 
 func (l *lives) alloc(n life) {
 	at := l.open.put(n.address)
-	if at.born != 0 { // nobody saw its free
+	if at.born != 0 { // its free was not recorded
 		l.grown -= int64(at.size)
 		l.end(*at)
 	}
@@ -215,7 +215,7 @@ func (l *lives) timeline(s *snapshot.Snapshot, device int, ends []int64, table *
 			}
 			address := s.Blocks.Address[row]
 			if address <= maxAddress && l.open.keys[l.open.find(address)] != 0 {
-				continue // the record tells of it
+				continue // it is in the record
 			}
 			base += int64(s.Blocks.Requested[row])
 			all = append(all, life{size: uint64(s.Blocks.Requested[row]), stack: uint32(s.Blocks.Stack[row]), atEnd: true})

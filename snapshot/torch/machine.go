@@ -67,7 +67,7 @@ type object struct {
 	pos    int    // on the stack
 	serial uint64 // never used twice; 1 is the root
 	parent uint64 // serial of the container that its role assumes; 0 for none
-	other  uint64 // of one that would do as well
+	other  uint64 // an equally good alternative
 	values [fieldRoom]uint64
 	frames []uint32 // of a list
 }
@@ -211,10 +211,8 @@ func (m *machine) openContainer(isList bool) error {
 	return m.push(value{vObject, uint64(i)})
 }
 
-// closeSibling deals with a dict that is complete because the next one begins:
-// it goes into its list at once, so that a list written in one piece does not
-// pile up. Where the list means nothing it stays in place, reduced: it may be
-// part of a tuple.
+// closeSibling finishes a complete dict because the next one begins: it is added to its list immediately, so that a list that is
+// written as one batch does not pile up. If the list has no meaning, the dict stays in place, reduced, since it may be part of a tuple.
 func (m *machine) closeSibling() error {
 	n := len(m.stack) - 1
 	if n < m.floor() || m.stack[n].k != vObject || m.objects[m.stack[n].n].isList {
@@ -281,8 +279,7 @@ func (m *machine) place(isList bool) (role, int, error) {
 	if parent >= 0 {
 		r = m.roleAbove(parent, floor, isList)
 	}
-	// Else it is the only item, or one of those written one by one, of what
-	// lies on top of the stack.
+	// Otherwise it is the only item, or one of several appended one by one, of the container on top of the stack.
 	last := m.stack[n-1]
 	switch {
 	case r != anything || n == floor:
@@ -334,8 +331,7 @@ func (m *machine) fullError() error {
 	return m.fail("more than %d distinct strings, frames or stacks", maxPayload)
 }
 
-// bounded fails where the tables have outgrown the memo's slots, or the memory that
-// the file may ask for.
+// bounded returns an error if the tables have outgrown the memo's slots, or the memory that the file may use.
 func (m *machine) bounded() error {
 	spent := m.symbols.spent + m.build.record.spent
 	if spent == m.spent {
@@ -353,8 +349,7 @@ func (m *machine) bounded() error {
 	return nil
 }
 
-// behind looks at what follows the snapshot. Of compressed files it sees too whether their
-// checksum is right, which stands at their end.
+// behind examines what follows the snapshot. For compressed files it also checks the checksum, which is at their end.
 func (m *machine) behind() error {
 	in := m.in
 	switch {

@@ -20,8 +20,7 @@ const (
 
 var tagOf = [...]uint32{vString: tagString, vFrame: tagFrame, vStack: tagStack, vPair: tagPair, vOpaque: tagOpaque, vGone: tagGone, vKept: tagKept, vPassed: tagPassed, vObject: tagOpen}
 
-// kindOf is the kind of what a slot holds, by its tag; vObject where the slot
-// alone does not tell.
+// kindOf is the kind of a slot's value, by its tag; vObject if the slot alone does not determine it.
 var kindOf = [16]kind{
 	0: vObject, tagOpen: vObject, tagBoxed: vObject, 11: vObject, 12: vObject,
 	13: vObject, 14: vObject, 15: vObject,
@@ -103,10 +102,9 @@ func (m *machine) keepDict(o *object) value {
 	return value{vKept, uint64(len(m.kept) - 1)}
 }
 
-// loadOpen is what a reference to a container on the stack means. A frame or a
-// stack is complete by then, or it would contain itself: it is closed in its
-// place, and to add to it later is an error. What is being filled right now is
-// a cycle, and the rest of the snapshot is never shared.
+// loadOpen is the value of a reference to a container on the stack. A frame or a stack must be complete, or it would contain itself: it
+// is closed in place, and adding to it later is an error. A container that is being filled is a cycle, and the rest of the snapshot is
+// never shared.
 func (m *machine) loadOpen(v value) value {
 	o := &m.objects[v.n]
 	_, filling := slices.BinarySearch(m.marks, o.pos+1)

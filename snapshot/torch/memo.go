@@ -24,12 +24,11 @@ type memo struct {
 const (
 	pageBits = 12
 	pageSize = 1 << pageBits
-	// ahead is how far a number may run ahead of the count of those stored.
-	// Picklers number without gaps, but Python 2 starts at 1.
+	// ahead is how much larger than the count of stored values a number may be. Picklers number without gaps, but Python 2 starts at 1.
 	ahead = 1 << 14
 )
 
-// get returns slot i, 0 where nothing was stored.
+// get returns slot i, or 0 if nothing was stored.
 func (m *memo) get(i uint64) slot {
 	if p := i >> pageBits; p < uint64(len(m.pages)) {
 		return m.pages[p][i&(pageSize-1)]

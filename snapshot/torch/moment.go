@@ -6,11 +6,11 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// moment follows the events of one device and keeps what was live at a moment. Each event that may be the one that is
-// asked for makes it begin anew: memory follows the blocks that are live, not the length of the record.
+// moment follows the events of one device and stores what was live at a moment. Each event that may be the requested one makes it begin
+// again, so its memory depends on the live blocks, not on the length of the record.
 //
-// Sizes are those of the events, as PyTorch's own viewer (_memory_viz.py) adds them up. A block lives until its
-// free_completed, when its streams have passed.
+// Sizes are those of the events, as PyTorch's own viewer (_memory_viz.py) sums them. A block lives until its free_completed, when its
+// streams have passed.
 type moment struct {
 	kind     snapshot.AtKind
 	skips    bool  // the record has no frees that were asked for
@@ -19,15 +19,15 @@ type moment struct {
 	passed   bool  // the moment that was asked for is over
 	event    int64
 	time     int64
-	grown    int64 // bytes live now, less those live where the record begins
+	grown    int64 // bytes live now, minus those live where the record begins
 	best     int64 // … at the moment
 	live     table[lease]
 	gone     []lease   // lived at the moment, and were freed after it
 	segments []mapping // what was done to segments after the moment, in order
-	asked    pending   // the newest event, where it is one
+	asked    pending   // the newest event, if it is a request for a free
 }
 
-// beforeRecord stands for an event before the first: a free that the record did not see being asked for.
+// beforeRecord is the position before the first event, for a free whose request is not in the record.
 const beforeRecord = -1
 
 // pending is a free that was asked for.
@@ -57,7 +57,7 @@ type mapping struct {
 // maxAddress is above all that a GPU or a processor has.
 const maxAddress = 1 << 62
 
-// What a lease and a mapping take in bytes, with what growing leaves behind.
+// The memory of a lease and a mapping in bytes, including the garbage of growing.
 const (
 	leaseCost   = 2 * 56
 	mappingCost = 480 // with the segments that are made of them
@@ -117,7 +117,7 @@ func (m *moment) add(event, time int64, o *object) {
 		if address == noAddress || m.grown > maxTotal {
 			return
 		}
-		if i := m.live.find(address); m.live.keys[i] != 0 { // nobody saw its free
+		if i := m.live.find(address); m.live.keys[i] != 0 { // its free was not recorded
 			l := m.live.values[i]
 			m.live.remove(i)
 			m.end(l)

@@ -13,7 +13,7 @@ func snapshotPoolName(id [2]uint64) string {
 	return strconv.FormatUint(id[0], 10) + "," + strconv.FormatUint(id[1], 10)
 }
 
-// notes says what is missing and what does not add up, in a fixed order.
+// notes says what is missing and what is inconsistent, in a fixed order.
 func (b *builder) notes(s *snapshot.Snapshot) []string {
 	var out []string
 	say := func(n int, format string, args ...any) {
@@ -91,7 +91,7 @@ func counts(n int, noun, one, many string) string {
 	return number(n, noun) + " " + either(n, one, many)
 }
 
-// either chooses the word that goes with a number.
+// either chooses the singular or plural word for a number.
 func either(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -47,9 +47,8 @@ func decodePickle(m *machine) error {
 	}
 }
 
-// pushScalars runs the instructions ahead that push an int, a constant or what
-// the memo holds: two thirds of those that the short cuts leave. Whatever needs
-// more than that, or fails, is for step.
+// pushScalars runs the next instructions as long as they push an int, a constant or a memo value: two thirds of the instructions that
+// the short cuts leave. Anything that needs more, or fails, is left to step.
 func (m *machine) pushScalars() {
 	b, p := m.in.buf, m.in.pos
 	for p+reach <= len(b) && len(m.stack) < maxStack {
@@ -403,8 +402,8 @@ func (m *machine) pushText(b []byte) error {
 	return m.push(value{vString, uint64(m.symbols.intern(b))})
 }
 
-// unquote undoes the escapes of protocol 0: raw-unicode-escape for text, a
-// quoted literal for Python 2's strings, whose escapes are left as they are.
+// unquote undoes the escapes of protocol 0: raw-unicode-escape for text, and the quotes of Python 2's strings, whose escapes stay as
+// they are.
 func unquote(op opcode, line []byte) []byte {
 	if op == opOldString {
 		if n := len(line); n >= 2 && (line[0] == '\'' || line[0] == '"') && line[n-1] == line[0] {

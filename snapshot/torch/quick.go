@@ -2,11 +2,9 @@ package torch
 
 import "encoding/binary"
 
-// This file, shapes.go and spans.go are a short cut past the machine for what nearly
-// all of a large file is: the dicts of a trace, of a segment's blocks and of the
-// annotations, written as picklers write them. It takes one such dict at a
-// time, straight from the window. Where a dict holds anything else, nothing has
-// happened yet, and the machine reads it; what the machine refuses, it refuses.
+// This file, shapes.go and spans.go are a short cut past the machine for nearly all of a large file: the dicts of a trace, of a
+// segment's blocks and of the annotations, as picklers write them. It reads one such dict at a time, directly from the window. If a
+// dict has anything unusual, no state has changed yet, and the machine reads it, or rejects it.
 
 const (
 	// reach is how much of the window a field other than a list or string may
@@ -15,8 +13,8 @@ const (
 	// quickAhead is how much of the file should lie ahead, if it is that long, so
 	// that a dict and its list of frames are seldom cut by the window's end.
 	quickAhead = window / 16
-	// mostItems is where CPython's pickler begins a second batch. A list or
-	// dict that long may go on, and is the machine's.
+	// mostItems is where CPython's pickler begins a second batch. A list or dict of that length may continue, and is left to the
+	// machine.
 	mostItems = 1000
 	// quickFields is one more than the greatest place in the dicts' roles.
 	quickFields = blTenantStack + 1
@@ -24,22 +22,21 @@ const (
 
 // quickReader is the state of the short cut.
 type quickReader struct {
-	off      bool   // where dicts are kept, and for tests, which compare
+	off      bool   // set if dicts are kept, and in tests that compare
 	item     object // the dict that is read
 	tenant   object // of its history
 	ends     []int  // where its values end
 	shapes   shapes
 	puts     []slot // what it stores in the memo, one after the other
-	numbered bool   // … some of it by instructions that tell its number
+	numbered bool   // whether some of it was stored by instructions that give its number
 	frames   []uint32
 	spans    *spanTable
 }
 
 const goneSlot = slot(tagGone << payloadBits)
 
-// quickItems takes dicts from the input as items of the list on which the
-// innermost mark stands, as long as it can; or the only item of the list on top
-// of the stack.
+// quickItems reads dicts from the input as items of the list at the innermost mark, as long as it can; or the only item of the list on
+// top of the stack.
 func (m *machine) quickItems() error {
 	if m.quick.off {
 		return nil
@@ -82,8 +79,8 @@ func quickRole(l *object) role {
 	return anything
 }
 
-// quickSegment opens a segment, and takes what of it comes before the list of its blocks. There are
-// few of them, and their sizes are written in so many ways that shapes would not pay.
+// quickSegment opens a segment, and reads the part before the list of its blocks. Segments are few, and their sizes are written in so
+// many ways that shapes would not pay.
 func (m *machine) quickSegment() error {
 	q := &m.quick
 	if !m.in.ready(quickAhead) {
@@ -101,7 +98,7 @@ func (m *machine) quickSegment() error {
 	o := &m.objects[m.stack[len(m.stack)-1].n]
 	o.set, o.values, o.early = q.item.set, q.item.values, true
 	if opcode(m.in.buf[m.in.pos+1]) != opMark {
-		o.slot = int64(m.memo.count) // the first of what is stored is the segment
+		o.slot = int64(m.memo.count) // the segment is the first value that is stored
 	}
 	if err := m.storePuts(); err != nil {
 		return err
@@ -113,8 +110,7 @@ func (m *machine) quickSegment() error {
 	return m.push(value{vString, uint64(kwBlocks)})
 }
 
-// quickItem takes one dict as an item of l, and the instruction that appends it
-// where it is the only one. It reports whether it did.
+// quickItem reads one dict as an item of l, and, if it is the only one, the instruction that appends it. It reports whether it did.
 func (m *machine) quickItem(l *object, r role, only bool) (ok bool, err error) {
 	q := &m.quick
 	q.puts, q.numbered = q.puts[:0], false
@@ -193,7 +189,7 @@ func (m *machine) storePuts() error {
 	return m.memoBounded()
 }
 
-// nextSlot is the number in the memo of what is stored next.
+// nextSlot is the memo number of the next stored value.
 func (m *machine) nextSlot() uint64 { return uint64(m.memo.count + len(m.quick.puts)) }
 
 // endsItem reports whether what follows a dict of a list's makes it complete: the next
@@ -207,9 +203,8 @@ func endsItem(b []byte) bool {
 	return op == opEmptyDict || op == opAppends
 }
 
-// quickDict reads the dict at b[p] into o, and returns where it ends, of a segment where the value
-// of its blocks begins, or -1.
-// It changes nothing else but what may be interned, and the list of puts.
+// quickDict reads the dict at b[p] into o, and returns the position of its end; for a segment, the position of the value of its blocks;
+// or -1. It changes nothing else but interned strings and the list of puts.
 func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 	if p+reach > len(b) {
 		return -1
@@ -287,7 +282,7 @@ func (m *machine) quickDict(b []byte, p int, r role, o *object) int {
 	}
 }
 
-// quickUsual is quickValue for what is usual.
+// quickUsual is quickValue for usual values.
 func (m *machine) quickUsual(b []byte, p int) (value, int) {
 	switch w := (*[reach - 5]byte)(b[p:]); opcode(w[0]) {
 	case opMemoGet1:
@@ -314,9 +309,8 @@ var wantedKind = [...]kind{
 	wantList:   vObject, // none: lists that mean something are the machine's
 }
 
-// quickEnd is after the instruction that completes a container. libtorch
-// memoises it here, CPython before its items. Where a mark follows, there are
-// more items.
+// quickEnd is the position after the instruction that completes a container. libtorch memoises the container here, CPython before its
+// items. If a mark follows, there are more items.
 func (m *machine) quickEnd(b []byte, p int, stored bool, s slot) int {
 	if p+reach > len(b) || opcode(b[p]) == opMark {
 		return -1
@@ -339,9 +333,8 @@ func (m *machine) quickGet(b []byte, p int) (slot, int) {
 	return 0, p
 }
 
-// quickPut notes that the instruction at b[p], if it is one, stores s, and returns the
-// position after it. What is stored under another number than the next is the machine's:
-// the instruction is then no key, value or end of anything here.
+// quickPut notes that the instruction at b[p], if it is a put, stores s, and returns the position after it. A value that is stored
+// under another number than the next is left to the machine: the instruction then is no key, value or end here.
 func (m *machine) quickPut(b []byte, p int, s slot) int {
 	q := &m.quick
 	switch opcode(b[p]) {

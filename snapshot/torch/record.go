@@ -32,7 +32,7 @@ type record struct {
 	}
 }
 
-// oom is what is known of a device's last failure, and how many there were.
+// oom is a device's last out-of-memory failure, and how many there were.
 type oom struct {
 	count, time     int64
 	requested, free uint64
@@ -157,8 +157,7 @@ func (r *record) stamp(id uint32, strings_ []string) (int64, bool) {
 // eventsBetween is how often the tables of tenancies are weighed.
 const eventsBetween = 1 << 14
 
-// What the name of an optimizer takes in bytes, and the time of a step, with what growing
-// leaves behind.
+// The memory of an optimizer's name, and of the time of a step, in bytes, including the garbage of growing.
 const (
 	nameCost = 200
 	timeCost = 24
@@ -182,12 +181,10 @@ func (b *builder) weigh() {
 	}
 }
 
-// fewEvents are not worth knowing which of them matter. PyTorch writes one event
-// where it records the state only.
+// fewEvents is a number of events that need no preselection. PyTorch writes one event if it records the state only.
 const fewEvents = 256
 
-// expect tells the record whose births matter, where the segments came before the
-// trace: those of active blocks.
+// expect gives the record the addresses whose births matter, if the segments come before the trace: those of active blocks.
 func (b *builder) expect() {
 	r := &b.record
 	r.only = true
@@ -242,10 +239,9 @@ func (r *record) annotate(o *object, strings_ []string) {
 	r.spent += timeCost
 }
 
-// stepEnds returns when steps ended, in order. torch.optim annotates every
-// optimizer's step; where there are several optimizers, the one that stepped
-// most often counts (the first by name among equals), so that a discriminator
-// and a generator make one step. Without any, torch.profiler's steps count.
+// stepEnds returns when steps ended, in order. torch.optim annotates every optimizer's step. If there are several optimizers, the one
+// with the most steps counts (the first by name among equals), so that a discriminator and a generator make one step. Without any,
+// torch.profiler's steps count.
 func (r *record) stepEnds() []int64 {
 	var name string
 	for n, ends := range r.ends {

@@ -72,7 +72,7 @@ func (m *machine) discard(v value) error {
 	return nil
 }
 
-// checkParent makes sure that an object got its role from where it now goes.
+// checkParent checks that an object got its role from the container that it is added to.
 func (m *machine) checkParent(v value, parent uint64) error {
 	if v.k == vObject {
 		if o := &m.objects[v.n]; o.role != anything && o.parent != parent && o.other != parent {
@@ -82,8 +82,7 @@ func (m *machine) checkParent(v value, parent uint64) error {
 	return nil
 }
 
-// checkTarget makes sure that items can be added to a container: it is open,
-// or nobody looks at it.
+// checkTarget checks that items can be added to a container: it is open, or ignored.
 func (m *machine) checkTarget(container value, isList bool) error {
 	if container.k == vOpaque || container.k == vObject && m.objects[container.n].isList == isList {
 		return nil

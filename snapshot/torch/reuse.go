@@ -2,8 +2,7 @@ package torch
 
 import "sync"
 
-// Memory without pointers that one reading has used is the next one's: where many small
-// files are read, it is most of what they take.
+// Memory without pointers is reused for the next file: for many small files, it is most of what they need.
 var (
 	windows    = sync.Pool{New: func() any { return new([window]byte) }}
 	memoPages  = sync.Pool{New: func() any { return new([pageSize]slot) }}

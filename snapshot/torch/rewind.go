@@ -19,7 +19,7 @@ type moments struct {
 	outside int // blocks that no segment has
 }
 
-// passed is the moment of a device; nil where there was none, and the device stays as it is at the end.
+// passed is the moment of a device; nil if there was none, and the device stays as at the end.
 func (m *moments) passed(device int) *moment {
 	if one := m.of[device]; one != nil && one.started {
 		return one
@@ -47,8 +47,8 @@ type stretch struct {
 // smallSegment is the size of segments for small blocks, kSmallBuffer of PyTorch's CUDACachingAllocator.
 const smallSegment = 2 << 20
 
-// stretches are what tells which addresses were of a segment at the moment: the changes since then, in order, and after them
-// the segments at the end.
+// stretches are what determines which addresses belonged to a segment at the moment: the changes since then, in order, and then the
+// segments at the end.
 func (m *moment) stretches(segments []rawSegment) []stretch {
 	out := make([]stretch, 0, len(m.segments)+len(segments))
 	for _, c := range m.segments {
@@ -69,8 +69,8 @@ func (m *moment) stretches(segments []rawSegment) []stretch {
 	return out
 }
 
-// segmentsOf are the segments that stretches tell of. Of those that share an address the first counts: what was done to it
-// first after the moment tells how it was before.
+// segmentsOf are the segments in stretches. If several share an address the first counts: the first change after the moment shows the
+// state before.
 func segmentsOf(all []stretch) []rawSegment {
 	order := make([]int, len(all)) // by where they begin
 	edges := make([]uint64, 0, 2*len(all))
@@ -128,12 +128,12 @@ func (h *earliest) Pop() any {
 type held struct {
 	lease
 	state snapshot.State
-	given snapshot.Bytes // its size; 0 where that is not known
+	given snapshot.Bytes // its size; 0 if unknown
 	step  int64
 }
 
-// blocksOf are what was handed out at the moment, by address: of the blocks at the end those that were there already, and
-// those that are gone. It empties the tables.
+// blocksOf are the allocated blocks at the moment, by address: those blocks of the end that already existed, and those that were freed
+// since. It empties the tables.
 func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 	m.settle()
 	out := make([]held, 0, len(m.gone)+m.live.count)
@@ -171,8 +171,8 @@ func (m *moment) blocksOf(segments []rawSegment, old *snapshot.Blocks) []held {
 	return withoutDisplaced(out)
 }
 
-// withoutDisplaced leaves out of blocks by address those that share addresses with a newer one: they were freed, and the record lacks it,
-// as where a program stops the recording for a while.
+// withoutDisplaced removes blocks that share addresses with a newer one: they were freed, and the record lacks the event, for example
+// because the program stopped the recording for a while.
 func withoutDisplaced(blocks []held) []held {
 	kept := blocks[:0]
 	for _, h := range blocks {
@@ -323,8 +323,8 @@ func (b *builder) follow(device int, o *object) {
 	m.add(r.events, cmp.Or(max(int64(o.values[enTime]), 0), -r.events), o)
 }
 
-// moment tells what the snapshot shows, of the device that it is about: the one whose request was refused last, or the one with the
-// highest peak.
+// moment is the moment that the snapshot shows, for its main device: the one whose request failed last, or the one with the highest
+// peak.
 func (b *builder) moment(s *snapshot.Snapshot, table *stackTable) *snapshot.Moment {
 	device, best := -1, (*moment)(nil)
 	for _, at := range slices.Sorted(maps.Keys(b.moments.of)) {

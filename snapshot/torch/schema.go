@@ -94,10 +94,8 @@ var keywords = [numKeywords]string{
 type role uint8
 
 const (
-	// anything: a frame if it is a dict with a name or a filename, a stack if
-	// it is a list of frames, passed over otherwise. Frames are recognised
-	// everywhere, because a passed-over part may hold the first occurrence of
-	// one that is referred to later.
+	// anything: a frame if it is a dict with a name or a filename, a stack if it is a list of frames, otherwise ignored. Frames are
+	// recognised everywhere, because an ignored part may have the first occurrence of a frame that is referred to later.
 	anything     role = iota
 	top               // dict: segments, device_traces, …
 	wrapper           // dict: an unknown value in top, which may be the real one
@@ -278,7 +276,7 @@ const (
 	hdSkips         // 1 where the record has no frees that were asked for
 	hdCommunicators // of NCCL, in this process
 	hdNCCL          // bytes that it logged, one a GPU
-	hdAgent         // 1 where the recorder's own snapshot of the process follows PyTorch's
+	hdAgent         // 1 if the agent's own snapshot of the process follows PyTorch's
 )
 
 const (
@@ -287,12 +285,12 @@ const (
 	stExpandable
 )
 
-// fieldRoom is a power of two above the greatest place, sgEnd or hdAgent: what is below it needs no check.
+// fieldRoom is a power of two above the largest index, sgEnd or hdAgent, so a smaller index needs no check.
 const fieldRoom = 16
 
 var frameFields = map[keyword]field{kwName: {frName, wantString}, kwFilename: {frFile, wantString}, kwLine: {frLine, wantInt}}
 
-// fieldOf says where a key's value goes in a dict of a role.
+// fieldOf says which field a key's value goes to, in a dict of a role.
 var fieldOf = fieldTable(map[role]map[keyword]field{
 	anything: frameFields,
 	wrapper:  {kwSegments: {0, wantList}, kwTraces: {0, wantList}, kwAnnotations: {0, wantList}},

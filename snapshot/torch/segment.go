@@ -10,7 +10,7 @@ type rawSegment struct {
 	snapshot.Segment
 	stack                      uint32
 	end                        int   // row after the last block
-	allocated, active, request int64 // the file's sums; -1 where it has none
+	allocated, active, request int64 // the file's sums; -1 if it has none
 }
 
 // addHost adds a segment of pinned memory, whatever device it names.
@@ -127,8 +127,8 @@ func (b *builder) flatSegment(seg *rawSegment) error {
 	return nil
 }
 
-// settle gives blocks their addresses where the file has none (before 2.1),
-// and holds a segment's own sums against those of its blocks.
+// settle gives blocks their addresses if the file has none (before PyTorch 2.1), and compares a segment's own sums with those of its
+// blocks.
 func (b *builder) settle(seg *rawSegment, sized bool) {
 	seg.NumBlocks = seg.end - seg.FirstBlock
 	var all, allocated, active, requested int64

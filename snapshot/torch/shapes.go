@@ -5,12 +5,10 @@ import (
 	"slices"
 )
 
-// Dicts of one kind are written by the same instructions: their keys are the same
-// references, and only values differ. A shape is these instructions, with holes in
-// place of values. A dict that fits one is not read key by key: what stands between
-// its values is compared, eight bytes at a time. Slots of the memo never change, so
-// that equal instructions mean equal keys. Shapes that begin alike share their
-// beginning, as branches of a tree.
+// Dicts of one kind are written with the same instructions: their keys are the same references, and only values differ. A shape is
+// these instructions, with holes for the values. A dict that fits a shape is not read key by key: the bytes between its values are
+// compared, eight at a time. Memo slots never change, so equal instructions mean equal keys. Shapes with the same beginning share it,
+// as branches of a tree.
 
 const (
 	// mostPieces are learned of a file; those of PyTorch have 20 to 40, as ints of each width
@@ -23,7 +21,7 @@ const (
 	// and a value after it may take.
 	pieceSize  = 48
 	pieceReach = pieceSize + reach
-	// pieceRoom is a power of two that is no less: what is below it needs no check.
+	// pieceRoom is a power of two that is not smaller, so a smaller index needs no check.
 	pieceRoom = 64
 )
 
@@ -43,11 +41,10 @@ type piece struct {
 	next         branches
 }
 
-// branches are the places among the pieces of those that may come next. The one that did last
-// time is first.
+// branches are the indices of the pieces that may come next. The one that came last time is first.
 type branches []uint8
 
-// What a piece is read for, beside what it stores: at is where the argument stands in it.
+// What a piece is read for, besides what it stores: at is the position of its argument.
 type (
 	takeInt struct {
 		at, place  uint8
@@ -56,9 +53,9 @@ type (
 	takeGet struct {
 		at, place uint8
 		wide      bool // four bytes
-		tag       slot // of what it must mean; 0 where that does not count
+		tag       slot // tag of the value that it must have; 0 if any
 	}
-	// takeNumber is the number that the file gives to what is stored.
+	// takeNumber is the number that the file gives to the stored value.
 	takeNumber struct {
 		at    uint8
 		wide  bool
@@ -71,7 +68,7 @@ type shapes struct {
 	first  [numRoles]branches
 	pieces []piece
 	full   bool
-	// learned has room for what is learned next.
+	// learned has room for the next pieces that are learned.
 	learned []piece
 }
 
@@ -354,7 +351,7 @@ func (l *shapeLearner) value(end int, f field) {
 	}
 }
 
-// wantedTag is the tag of a value that is wanted, 0 where nothing is.
+// wantedTag is the tag of a wanted value; 0 for none.
 func wantedTag(w want) slot {
 	if w == wantNothing {
 		return 0

@@ -7,19 +7,17 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The frames of most dicts are a list that came before: references to frames,
-// or, where nothing is shared, the same frames spelled out again. Slots of the
-// memo never change, so equal bytes mean equal frames, stored in the memo in
-// the same order. The text of each distinct list is kept. It is found again by
-// comparing it with those that followed the last one, or that begin alike, and
-// else by its hash; comparing runs at memory speed, and reading is skipped.
+// The frames of most dicts are a list that occurred before: references to frames or, if nothing is shared, the same frames written
+// again. Memo slots never change, so equal bytes mean equal frames, stored in the memo in the same order. The text of each distinct
+// list is kept. It is found again by comparing it with the lists that followed the last one or begin alike, or else by its hash.
+// Comparing runs at memory speed, and replaces reading.
 
 const (
 	// The lists that are kept, their bytes and slots; when full, all are forgotten.
 	maxSpans     = 1 << 16
 	maxSpanBytes = 8 << 20
 	maxSpanSlots = 1 << 20
-	// likelyBits is the size of the tables of what is likely, in bits of its places.
+	// likelyBits is the size of the tables of likely spans, in bits of an index.
 	likelyBits = 12
 	// onces is the size of the table of texts that came once. A text that spells out
 	// frames is kept when it comes again: many never do, and keeping them took a third
@@ -79,14 +77,13 @@ func (t *spanTable) places(b *[reach]byte) places {
 	return places{&t.likely[0][h1>>(64-likelyBits)], &t.likely[1][h2>>(64-likelyBits)]}
 }
 
-// met notes that the span comes which begins as what has these places.
+// met records the span that comes at these table indices.
 func (t *spanTable) met(at places, id uint32) {
 	*at.one, *at.two = id, id
 	t.last[1], t.last[0] = t.last[0], id
 }
 
-// guess returns the span that b begins with, 0 if it is not one of those that
-// are likely.
+// guess returns the likely span that b begins with; 0 for none.
 func (t *spanTable) guess(b []byte, at places) uint32 {
 	if t.begins(*at.two, b) {
 		return *at.two
@@ -204,7 +201,7 @@ func (m *machine) quickSpan(b []byte, p int) (slot, int) {
 	return m.newSpan(b, p, at)
 }
 
-// referencesEnd is where the references that b[p] begins with end.
+// referencesEnd is the end of the references that begin at b[p].
 func referencesEnd(b []byte, p int) int {
 	for p+reach <= len(b) {
 		switch opcode(b[p]) {

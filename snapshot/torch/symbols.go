@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// symbols interns the strings, frames and frame lists of one file, exactly as
-// written; noise is dropped when a stack goes into the snapshot.
+// symbols interns the strings, frames and frame lists of one file, exactly as written; noise is removed when a stack is added to the
+// snapshot.
 type symbols struct {
 	strings   []string
 	stringIDs map[string]uint32
@@ -18,7 +18,7 @@ type symbols struct {
 	listIDs   index
 	room      []uint32 // what the next lists are copied into
 	factors   [2]uint64
-	spent     int64 // bytes that all this takes at most, with what growing leaves behind
+	spent     int64 // the most memory of all this, in bytes, including the garbage of growing
 }
 
 // index finds what was numbered, from 1 on, by its hash.
@@ -29,7 +29,7 @@ type index struct {
 
 func newIndex() index { return index{newTable[uint32](), []uint32{0}} }
 
-// add numbers what is new; newest is the place of its hash.
+// add numbers a new entry; newest is the table's place for its hash.
 func (x *index) add(newest *uint32) uint32 {
 	id := uint32(len(x.older))
 	x.older = append(x.older, *newest)
@@ -74,7 +74,7 @@ func newSymbols() symbols {
 	return s
 }
 
-// random is 64 bits that nobody who writes files can know.
+// random is 64 bits that no author of a file can know.
 func random() uint64 { return maphash.Bytes(maphash.MakeSeed(), nil) }
 
 func (s *symbols) intern(b []byte) uint32 {

@@ -16,19 +16,18 @@ import (
 
 // Options are the choices of Decode; the zero value is the usual one.
 type Options struct {
-	// Stacks is the table to intern into, so that snapshots of one run share
-	// it; nil makes a new one.
+	// Stacks is the table to intern into, so that snapshots of one run share it; nil makes a new one.
 	Stacks *snapshot.Stacks
 	// MaxUnpacked is what compressed input may unpack to, in bytes; 0 allows
 	// 64 MiB and 100 times its size, JSON 256 MiB and 512 times. A block may be had for every 56 bytes of it,
 	// or of the file, plus a million.
 	MaxUnpacked int64
-	// At is the moment within the record whose memory Decode returns. PyTorch records events and, at the end, what is there:
-	// they are replayed, and what happened after the moment is undone. What the file's rings have lost of its record counts as
-	// there from its beginning on. Each GPU has its own peak; a GPU without a failed request is as it was at the end. A step
-	// and a time are looked up first, so that the file is read twice.
+	// At is the moment in the record whose memory Decode returns. PyTorch records events and, at the end, the state: the events are
+	// replayed, and those after the moment are undone. Blocks whose events are lost from the file's ring buffers count as existing from
+	// the record's beginning. Each GPU has its own peak; a GPU without a failed request is as at the end. A step and a time are looked
+	// up first, so the file is read twice.
 	At snapshot.At
-	// Timeline has the snapshot tell when each block of the record was allocated and freed.
+	// Timeline has the snapshot contain when each block of the record was allocated and freed.
 	Timeline bool
 	// Record has the snapshot keep the events of the record themselves, 16 bytes each.
 	Record bool
@@ -37,16 +36,13 @@ type Options struct {
 	Parted bool
 }
 
-// Decode reads one snapshot of size bytes. The name appears in errors only;
-// they are *snapshot.FormatError, and offsets count from the start of the
-// pickle or JSON text where that lies compressed or inside an archive.
+// Decode reads one snapshot of size bytes. The name is used in errors only; they are *snapshot.FormatError. Offsets count from the
+// start of the pickle or JSON text if that is compressed or inside an archive.
 //
-// What does not add up but can be read is said in Notes. Memory is bounded by
-// 4 bytes an object that the pickler memoised, 100 bytes a block, the distinct
-// strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. Strings, stacks
-// and open tenancies may take 64 MiB and the size of the file, which is 30 times what
-// those of real files take. A tensor that the trace leaves live takes 100 bytes more
-// where the trace stands before the segments, which no PyTorch writes; else a bit.
+// Inconsistencies that can be read are listed in Notes. Memory is bounded by 4 bytes per object that the pickler memoised, 100 bytes
+// per block, the distinct strings and stacks, and some 30 MiB: 2 GB of trace take 130 MiB. Strings, stacks and open tenancies may take
+// 64 MiB plus the size of the file, which is 30 times what those of real files take. A tensor that the trace leaves live takes 100
+// bytes more if the trace comes before the segments, which no PyTorch writes; else a bit.
 func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Snapshot, error) {
 	var until int64
 	if opts.At.Kind == snapshot.AtStep || opts.At.Kind == snapshot.AtTime {
@@ -81,7 +77,7 @@ func Decode(name string, r io.ReaderAt, size int64, opts Options) (*snapshot.Sna
 	return s, nil
 }
 
-// read reads the file, once more where that takes all dicts to be kept.
+// read reads the file, and reports whether it must be read again with all dicts kept.
 func read(name string, r io.ReaderAt, size int64, opts Options, at moments) (m *machine, more bool, err error) {
 	m, more, err = run(name, r, size, opts, at, false)
 	if m != nil && m.shared {
@@ -109,7 +105,7 @@ func run(name string, r io.ReaderAt, size int64, opts Options, at moments, keep 
 	}
 	m.build.allow(size, opts.MaxUnpacked)
 	if at.at.Kind != snapshot.AtEnd || opts.Timeline || opts.Record {
-		m.build.mostTables *= 2 // what is live, and what was
+		m.build.mostTables *= 2 // for the live blocks, and for the earlier ones
 	}
 	m.in.packed, m.in.lifted = stepsFor(size, text.json), opts.MaxUnpacked
 	if text.json {

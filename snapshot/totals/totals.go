@@ -1,5 +1,4 @@
-// Package totals builds a snapshot out of totals by stack, which is what heap
-// profilers tell.
+// Package totals builds a snapshot from totals by stack, as heap profilers give them.
 package totals
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/memdiag/memdiag/snapshot/symbols"
 )
 
-// MaxDepth bounds a stack in frames; what lies further out is left off, and a
-// note says so. Python's own limit is 1000, only runaway recursion goes deeper.
+// MaxDepth bounds a stack in frames; outer frames are left off, with a note. Python's own limit is 1000, so only runaway recursion is
+// deeper.
 const MaxDepth = 1 << 14
 
 // Options are the choices of the readers of totals; the zero value is the usual
@@ -29,8 +28,8 @@ type Options struct {
 	Symbols *symbols.Table
 }
 
-// Builder collects totals by device and stack. What it keeps is charged to the
-// input that it reads from, so that a small file cannot fill memory.
+// Builder collects totals by device and stack. Its memory is charged to the input that it reads from, so that a small file cannot fill
+// memory.
 type Builder struct {
 	in      *bounded.Input
 	stacks  *snapshot.Stacks
@@ -51,7 +50,7 @@ type row struct {
 	count, bytes int64
 }
 
-// New makes a builder for what is read from in.
+// New makes a builder for data read from in.
 func New(in *bounded.Input, opts Options) *Builder {
 	stacks := opts.Stacks
 	if stacks == nil {
@@ -144,8 +143,8 @@ func (b *Builder) Add(device int, stack snapshot.StackID, count, bytes int64) er
 	return nil
 }
 
-// Ended returns the note on what was live at a program's end, after the words that say
-// whose, and another where little of the peak was: such a program frees what it held.
+// Ended returns the note on what was live at a program's end; end begins the note. If that is only a small part of the peak, there is
+// another note: such a program frees its memory at its end.
 func (b *Builder) Ended(end string, peak snapshot.Bytes) []string {
 	notes := []string{fmt.Sprintf("what was live when %s; the peak was %s", end, peak)}
 	live := snapshot.Bytes(0)
@@ -158,10 +157,8 @@ func (b *Builder) Ended(end string, peak snapshot.Bytes) []string {
 	return notes
 }
 
-// Snapshot returns the snapshot, in order of devices and then of what was added
-// first. Allocators' own figures are not known, so that requested, allocated,
-// active and reserved are all the sum of the totals. Where some stacks have a count,
-// those without count as one block.
+// Snapshot returns the snapshot, ordered by device and then by first addition. Allocators' own figures are unknown, so requested,
+// allocated, active and reserved are all the sum of the totals. If some stacks have a count, those without count as one block.
 func (b *Builder) Snapshot(producer string, notes ...string) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank,

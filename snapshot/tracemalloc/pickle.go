@@ -97,8 +97,7 @@ func (m *machine) step() error {
 	}
 }
 
-// widthOf is how many bytes an instruction's argument has; 0 for none, or where
-// the argument itself tells.
+// widthOf is how many bytes an instruction's argument has; 0 for none, or if the argument itself gives its length.
 func widthOf(op opcode) int {
 	switch op {
 	case opInt1, opText1, opGet1, opPut1:

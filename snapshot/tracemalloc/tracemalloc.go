@@ -11,8 +11,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot/totals"
 )
 
-// Detect reports whether a file that unpacks to something that begins with head
-// is such a dump: a pickle of protocol 2 to 5 whose first object is one.
+// Detect reports whether a file, given its unpacked beginning, is such a dump: a pickle of protocol 2 to 5 whose first object is one.
 func Detect(head []byte) bool {
 	begin := head[:min(len(head), 64)]
 	return len(begin) > 2 && begin[0] == byte(opProto) && begin[1] >= 2 && begin[1] <= 5 &&
@@ -65,10 +64,10 @@ const (
 	kStack              // a tuple of frames, the stack n
 	kEmpty              // the empty tuple: no stack
 	kTrace              // traces[n]
-	kList               // a list; what is added to it is counted at once
+	kList               // a list; its items are counted immediately
 	kDict               // a dict
 	kClass              // the class of a dump or of its traces
-	kObject             // an instance of one
+	kObject             // an instance of a class
 )
 
 type value struct {
@@ -94,9 +93,9 @@ type machine struct {
 	strings bounded.List[string]
 	traces  bounded.List[trace]
 	frames  []snapshot.FrameID // of the stack that is being made
-	limit   int64              // of frames a stack; 0 where the dump does not say
+	limit   int64              // frames per stack; 0 if the dump does not say
 	traced  int64              // blocks
-	cut     int64              // blocks whose stacks were deeper
+	cut     int64              // blocks with deeper stacks
 	isDump  bool
 	stopped bool
 }
@@ -187,7 +186,7 @@ func (m *machine) trace(items []value) (value, error) {
 	return value{kTrace, int64(m.traces.Len() - 1)}, m.in.Charge(entry)
 }
 
-// add counts what is put into a list.
+// add counts the items that are added to a list.
 func (m *machine) add(to value, items []value) error {
 	if to.kind != kList {
 		return m.in.Fail("items are added to what is no list")
@@ -208,7 +207,7 @@ func (m *machine) add(to value, items []value) error {
 	return nil
 }
 
-// set looks at what is put into a dict.
+// set reads the items that are added to a dict.
 func (m *machine) set(to value, items []value) error {
 	if to.kind != kDict || len(items)%2 != 0 {
 		return m.in.Fail("keys are set in what is no dict, or lack values")

@@ -25,8 +25,8 @@ const dhatVersion = 2
 // maxText bounds a name in bytes: those of C++ reach tens of thousands.
 const maxText = 1 << 20
 
-// DecodeDHAT reads a file of size bytes as the totals by stack of what was live when
-// the program ended. The name appears in errors only; they are *snapshot.FormatError.
+// DecodeDHAT reads a file of size bytes as totals by stack of the memory that was live when the program ended. The name is used in
+// errors only; they are *snapshot.FormatError.
 func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*snapshot.Snapshot, error) {
 	in, err := bounded.Open(name, r, size, opts.MaxUnpacked)
 	if err != nil {
@@ -54,7 +54,7 @@ func DecodeDHAT(name string, r io.ReaderAt, size int64, opts totals.Options) (*s
 	return d.out.Snapshot("DHAT", d.out.Ended("the program ended", snapshot.Bytes(d.peak))...), nil
 }
 
-// dhat is what is kept of a file: what sites hold, whose places come after them.
+// dhat is the content of a file: what sites hold. Their places come later in the file.
 type dhat struct {
 	jsoncut.Scanner
 	out    *totals.Builder
@@ -68,7 +68,7 @@ type dhat struct {
 	frames  []placed // by place
 }
 
-// site is a stack, with what is live of it at the end.
+// site is a stack, with its live memory at the end.
 type site struct {
 	bytes, blocks int64
 	first, depth  int // of calls

@@ -1,5 +1,5 @@
-// Package valgrind reads what valgrind's profilers of the heap write: of massif's files
-// the last snapshot that tells bytes by stack, of DHAT's what was live at the end.
+// Package valgrind reads the files of valgrind's heap profilers: from massif's files the last snapshot with bytes by stack, from DHAT's
+// the memory live at the end.
 package valgrind
 
 import (
@@ -29,7 +29,7 @@ func DecodeMassif(name string, r io.ReaderAt, size int64, opts totals.Options) (
 	if err := d.pass(name, r, size, opts); err != nil {
 		return nil, err
 	}
-	// Which tree is the last, only the end tells; a second pass reads it alone.
+	// Which tree is the last is known only at the end, so a second pass reads that tree.
 	d.wanted, d.trees = d.trees, 0
 	if err := d.pass(name, r, size, opts); err != nil {
 		return nil, err
@@ -145,9 +145,8 @@ func (d *massif) number(text string, into *int64) error {
 	return nil
 }
 
-// tree reads the lines of one tree: "n2: 4096 0x1091DB: train (leak.c:22)", each
-// a caller of the line above that is indented by one less, with the number of its
-// own callers.
+// tree reads the lines of one tree: "n2: 4096 0x1091DB: train (leak.c:22)". Each is a caller of the nearest line above that is indented
+// by one less, and begins with the number of its own callers.
 func (d *massif) tree() error {
 	d.trees++
 	d.taken = d.now

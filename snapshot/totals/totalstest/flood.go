@@ -15,10 +15,10 @@ import (
 type Flood struct {
 	Name   string
 	Before string
-	Piece  string // repeated, with its number where it has a verb
+	Piece  string // repeated, formatted with its number if it has a verb
 	Count  int
 	After  string
-	Packed bool // by zstd: what is not compressed may ask for more, as it is longer
+	Packed bool // compressed with zstd: an uncompressed file is longer, and so may use more
 }
 
 // What a flooding file is refused for.

@@ -46,8 +46,7 @@ func Unpacked(t testing.TB, data []byte) []byte {
 	return text
 }
 
-// Held is the blocks and bytes that are live by stack, whose frames are written by frame
-// and joined, innermost first.
+// Held is the live blocks and bytes by stack. frame formats each frame, and join separates them, innermost first.
 func Held(s *snapshot.Snapshot, join string, frame func(snapshot.Frame) string) map[string][2]int64 {
 	out := make(map[string][2]int64)
 	for _, site := range s.Sites() {
