@@ -86,7 +86,7 @@ func lengths(p *Part, in map[string]*length) error {
 	})
 }
 
-// witnesses are the runs that a filter takes, with which of the functions asked for they reached.
+// witnesses are the runs that a filter accepts, with those of the requested functions that they reached.
 func (s *Store) witnesses(filter func(*Run) bool, asked map[baseline.Function]bool) ([]*witness, error) {
 	var out []*witness
 	for _, p := range s.Parts {

@@ -22,8 +22,8 @@ func (e *MovedError) Error() string {
 
 func (e *MovedError) Unwrap() error { return fs.ErrNotExist }
 
-// Again does what opens a fleet and asks it, and does it again if a part has moved meanwhile. It must write nothing before
-// all is read.
+// Again runs a function that opens and queries a fleet, and runs it again if a part was moved meanwhile. The function must write
+// nothing before everything is read.
 func Again(do func() error) (err error) {
 	const tries = 20
 	for range tries {
@@ -108,7 +108,7 @@ func (s *Store) has(parts map[string]*Part) bool {
 	return true
 }
 
-// list is what parts there are, or those that may have one run, none of them loaded.
+// list lists the parts, or those that may have one run; none is loaded.
 func list(dir, run string) ([]*Part, error) {
 	days, err := os.ReadDir(dir)
 	if err != nil {

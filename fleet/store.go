@@ -114,7 +114,7 @@ func (e *URLError) Hint() string {
 
 var (
 	address = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
-	// secret is the user and password in one.
+	// secret matches the user and password of a URL.
 	secret = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://)[^/]*@`)
 )
 

@@ -220,7 +220,7 @@ func parseStatus(text []byte) (s status) {
 		case "Name":
 			s.name = value
 		case "NSpid":
-			s.innermost, _ = strconv.Atoi(value[strings.LastIndexAny(value, "\t ")+1:]) // likewise
+			s.innermost, _ = strconv.Atoi(value[strings.LastIndexAny(value, "\t ")+1:]) // 0 if the format differs
 		case "VmRSS":
 			s.resident = kib()
 		case "RssAnon":
@@ -305,7 +305,7 @@ func children(p process) (pids []int) {
 		threads = processNames(fmt.Sprintf("/proc/%d/task", p.pid)) // none once it has ended
 	}
 	for _, thread := range threads {
-		text, _ := os.ReadFile(childrenFile(p.pid, thread)) // likewise
+		text, _ := os.ReadFile(childrenFile(p.pid, thread)) // empty if it has ended
 		for _, field := range strings.Fields(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)

@@ -65,7 +65,7 @@ type fullHolderJSON struct {
 	Items int    `json:"items,omitempty"`
 	// Counted is as in holderJSON.
 	Counted int64 `json:"items_at_step,omitempty"`
-	Bound   int   `json:"bound,omitempty"` // likewise
+	Bound   int   `json:"bound,omitempty"` // as in holderJSON
 }
 
 // SnapshotJSON writes all of a snapshot as one object, with one line per element of a list; docs/formats.md lists its keys. Blocks,

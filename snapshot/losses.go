@@ -6,7 +6,7 @@ type Losses struct {
 	Marked   []Loss // that the program marked
 }
 
-// Loss is one of them, with all its bits.
+// Loss is the loss of one step, with all its bits.
 type Loss struct {
 	Step  int64 // in which it was computed
 	Value float64

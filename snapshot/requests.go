@@ -2,8 +2,8 @@ package snapshot
 
 import "fmt"
 
-// HoldRequests takes back requests for more than their blocks have, as no allocator gives less than was asked for, and notes
-// how many a file has.
+// HoldRequests limits requested sizes to the sizes of their blocks, since no allocator gives less than was requested, and adds a note
+// with the number of such blocks.
 func (s *Snapshot) HoldRequests() {
 	b := &s.Blocks
 	more := 0

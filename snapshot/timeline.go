@@ -20,7 +20,7 @@ type Timeline struct {
 	Steps     []int64 // the last event of each step, if the file has steps
 }
 
-// Life is a block while it is handed out.
+// Life is one block from its allocation to its free.
 type Life struct {
 	Stack StackID // NoStack if the record has none
 	Size  Bytes   // as requested
@@ -31,7 +31,7 @@ type Life struct {
 // TimelineBin is a stretch of the record.
 type TimelineBin struct {
 	Live     Bytes // most that was live in it
-	Reserved Bytes // the most reserved bytes; 0 if unknown
+	Reserved Bytes // the most that was reserved in it
 	Folded   Bytes // of lives that Timeline.Lives leaves out, at its end
 	Time     time.Time
 }

@@ -11,8 +11,9 @@ type Tree struct {
 	Host      []HostPoint
 }
 
-// ProcessAt is the process that had a number at a moment; nil if none is known. It may have begun since the look before its
-// first. It had ended when the look after its last came to it, which, of many processes, may be as late as the one after that begins.
+// ProcessAt is the process that had a PID at a moment; nil if none is known. Its life is only known to the nearest looks: it may have
+// begun after the look before its first. It had ended when the look after its last one reached it, which, with many processes, may be
+// when the next look begins.
 func (t *Tree) ProcessAt(pid int, at time.Time) *TreeProcess {
 	const after = 2
 	look := func(at time.Time) int {
@@ -50,8 +51,7 @@ type TreeProcess struct {
 	Points []ProcessPoint // at least one, in the order of time
 }
 
-// ProcessPoint is the memory of a process at a moment, as far as it is resident, and what of
-// it is swapped.
+// ProcessPoint is the memory of a process at a moment: its resident memory by kind, and its swapped memory.
 type ProcessPoint struct {
 	Time      time.Time
 	Recorded  bool  // an agent in it takes snapshots

@@ -151,7 +151,7 @@ func (f *File) decode(d *decoder) {
 	})
 }
 
-// decodeElement is not ok for a column of a kind that is not read.
+// decodeElement decodes a column's description. ok is false for a kind of column that is not read.
 func decodeElement(d *decoder) (c Column, ok bool) {
 	physical, repetition, converted := int64(-1), int64(0), int64(-1)
 	d.each(func(id int16, kind byte) {

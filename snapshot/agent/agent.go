@@ -62,7 +62,7 @@ type document struct {
 	// Categories are those of blocks elsewhere, each with its address.
 	Categories [][2]uint64      `json:"categories"`
 	Holders    []holder         `json:"holders"`
-	At         []int            `json:"at"`     // stacks; absent in files of before there was this
+	At         []int            `json:"at"`     // stacks; absent in older files
 	Anew       []int            `json:"anew"`   // the same
 	Native     []int            `json:"native"` // the same
 	Events     map[string]int64 `json:"events"` // the same

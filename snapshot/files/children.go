@@ -166,7 +166,7 @@ func numbersOf(all []*snapshot.TreeProcess, first int, named func(n int) []*snap
 	return numbers, true
 }
 
-// spans are the times in which processes were there, in the order in which they began.
+// spans are the lifetimes of processes, in the order in which they began.
 type spans struct {
 	begin []time.Time
 	until []time.Time // the latest end of the processes so far
@@ -193,7 +193,7 @@ func (s *spans) overlap(p *snapshot.TreeProcess) bool {
 	return begun > 0 && !s.until[begun-1].Before(p.Points[0].Time)
 }
 
-// atOnce reports whether two of processes, which are in the order in which they were seen first, were there at the same time.
+// atOnce reports whether any two of the processes, which are in the order in which they were first seen, existed at the same time.
 func atOnce(all []*snapshot.TreeProcess) bool {
 	until := all[0].Points[len(all[0].Points)-1].Time
 	for _, p := range all[1:] {

@@ -313,8 +313,7 @@ func (s *source) isRuined() bool {
 	return s.isZeros() || s.isCutOff() || strings.HasSuffix(s.file.Name(), native.Ending) && !native.DetectSeries(s.head)
 }
 
-// isZeros is true for a file without a word: a full disk leaves an empty one, and a
-// machine that fails one of zeros.
+// isZeros reports whether a file is empty or only has zero bytes: a full disk leaves an empty file, and a machine crash one of zeros.
 func (s *source) isZeros() bool { return len(bytes.Trim(s.head, "\x00")) == 0 }
 
 // isCutOff reports whether nothing of a compressed file can be unpacked.

@@ -16,21 +16,17 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// OpenRun reads the run in a folder: one of ours, or any that holds snapshot
-// files in formats that memdiag reads, in folders below it too (but not those
-// of other runs).
+// OpenRun reads the run in a folder: one of ours, or any folder with snapshot files in formats that memdiag reads, also in folders
+// below it (but not those of other runs).
 //
-// Snapshots come in the order of their steps, then of their names by number.
-// Steps and ranks are those in the snapshots, else those in the names. Where the
-// snapshots only count from some start of their recording, so that their steps do
-// not rise as those in the names do, the names' are taken, and birth steps move
-// with them. Of several ranks the lowest is read. All snapshots share one table
-// of stacks.
+// Snapshots are sorted by their steps, then by the numbers in their names. Steps and ranks are taken from the snapshots, else from the
+// names. If the snapshots only count from some start of their recording, so that their steps do not rise as those in the names do, the
+// names' steps are used, and birth steps are shifted with them. If there are several ranks, the lowest is read. All snapshots share one
+// table of stacks.
 //
-// Files that are no snapshots are passed over, as is in a run of ours what has
-// another name than one; Run.Notes tell of snapshots that
-// could not be read, and of all else that is missing. A run without any readable
-// snapshot is an error, unless its series was read.
+// Files that are no snapshots are ignored; in a run of ours, so are files with names that are not a snapshot's. Run.Notes lists
+// snapshots that could not be read, and everything else that is missing. A run without any readable snapshot is an error, unless its
+// series was read.
 func OpenRun(path string) (*snapshot.Run, error) { return OpenRank(path, snapshot.NoRank) }
 
 // OpenRank is OpenRun for one rank of several whose files are in one folder, with the rank in their names. With NoRank it reads the

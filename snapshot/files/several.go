@@ -9,10 +9,9 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// OpenSnapshots reads files as a run's snapshots, in the order given, whatever
-// their ranks. Steps come from the snapshots or from the names, as OpenRun takes
-// them. All share one table of stacks; one that cannot be read is an error, and of more than
-// two one that is there again counts once.
+// OpenSnapshots reads files as a run's snapshots, in the order given, whatever their ranks. Steps come from the snapshots or from the
+// names, as in OpenRun. All share one table of stacks. A file that cannot be read is an error. Of more than two files, duplicates count
+// once.
 func OpenSnapshots(paths ...string) (*snapshot.Run, error) { return Opener{}.OpenSnapshots(paths...) }
 
 // OpenSnapshots is the function of that name with the opener's bounds.

@@ -70,8 +70,8 @@ func (f *Folder) readTree(run *snapshot.Run, rank int) {
 	}
 }
 
-// endsEarly reports whether looks at the tree ended before the snapshots did, as when memdiag was killed or the disk was full: by
-// more than the longest time between two looks, and what lies between looks at many processes.
+// endsEarly reports whether looks at the tree ended before the snapshots did, as when memdiag was killed or the disk was full. The
+// difference must exceed 30 s plus twice the longest time between two looks, since looks at many processes are far apart.
 func endsEarly(looks []snapshot.HostPoint, snapshots []*snapshot.Snapshot) bool {
 	const between = 30 * time.Second
 	if len(looks) == 0 || len(snapshots) == 0 {
@@ -94,7 +94,7 @@ func cutShort(tree *snapshot.Tree) bool {
 	})
 }
 
-// ownTree reports whether a rank was recorded by itself.
+// ownTree reports whether a rank was recorded separately.
 func (f *Folder) ownTree(run *snapshot.Run, rank int) bool {
 	name := "host" + rundir.RankSuffix(rank) + ".csv"
 	return rank != snapshot.NoRank && f.list.others[name] && isRegular(filepath.Join(run.Path, name))

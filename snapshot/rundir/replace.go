@@ -242,7 +242,7 @@ func unnamed(dir string, names, words []string) error {
 	return nil
 }
 
-// move moves files into another folder, over none that is there.
+// move moves files into another folder. It overwrites no existing file.
 func move(from, to string, names []string) error {
 	for _, name := range names {
 		target := filepath.Join(to, name)

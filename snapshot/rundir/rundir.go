@@ -234,8 +234,8 @@ func begin(dir string, info snapshot.Info, beside bool) (*Writer, error) {
 	return w, nil
 }
 
-// MakeFolder makes a folder that is its owner's alone, for a run or for several; those above
-// it are like any other, and one that is there stays as it is.
+// MakeFolder makes a folder that only its owner can use, for one run or several. Parents get the usual permissions, and an existing
+// folder keeps its own.
 func MakeFolder(dir string) error {
 	dir = filepath.Clean(dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil { //nolint:gosec // the user's umask counts
@@ -437,7 +437,7 @@ func (w *Writer) write(path string, fill func(io.Writer) error) error {
 	return nil
 }
 
-// temporaryName begins with a dot, and so is passed over by whoever reads the folder.
+// temporaryName begins with a dot, so that readers of the folder ignore the file.
 func temporaryName(name string) string { return "." + name + ".tmp" }
 
 func fillFile(f file, fill func(io.Writer) error) error {

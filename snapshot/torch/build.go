@@ -59,12 +59,12 @@ type builder struct {
 	limit      []snapshot.Bytes
 	peak       []snapshot.Bytes
 	retries    []snapshot.Bytes // a count each
-	ooms       []snapshot.Bytes // likewise
+	ooms       []snapshot.Bytes // a count each
 	nccl       []snapshot.Bytes
 	groups     int64               // communicators of NCCL
 	kind       snapshot.DeviceKind // of the GPUs
 	light      bool                // the record of allocations was left out
-	skips      bool                // the record has no frees that were asked for
+	skips      bool                // whether the record has no events for requested frees
 	whole      bool                // the driver's figures are those of all processes
 	agent      bool                // the recorder's own snapshot of the process follows PyTorch's
 

@@ -191,7 +191,7 @@ func (m *machine) discardFrom(at int) error {
 	return nil
 }
 
-// opaque pushes a value of n bytes that is not looked at.
+// opaque pushes a value of n bytes that is skipped.
 func (m *machine) opaque(n uint64) error {
 	if err := m.in.skip(n); err != nil {
 		return err

@@ -14,8 +14,7 @@ import (
 // second-level cache, and the longest string that is kept fits four times.
 const window = 256 << 10
 
-// longest is the length in bytes from which a string is passed over: no name
-// of a function or file is that long.
+// longest is the length in bytes from which a string is skipped: no name of a function or file is that long.
 const longest = 64 << 10
 
 // input is a window that slides over a stream.

@@ -13,10 +13,10 @@ import (
 // streams have passed.
 type moment struct {
 	kind     snapshot.AtKind
-	skips    bool  // the record has no frees that were asked for
+	skips    bool  // whether the record has no events for requested frees
 	until    int64 // of AtTime and AtStep: the last time that counts, in Unix microseconds
 	started  bool  // there was such a moment; the record's beginning is one, but for an OOM
-	passed   bool  // the moment that was asked for is over
+	passed   bool  // whether the requested moment is over
 	event    int64
 	time     int64
 	grown    int64 // bytes live now, minus those live where the record begins
@@ -30,13 +30,13 @@ type moment struct {
 // beforeRecord is the position before the first event, for a free whose request is not in the record.
 const beforeRecord = -1
 
-// pending is a free that was asked for.
+// pending is a free that was requested but is not complete.
 type pending struct {
 	address, size uint64
 	event         int64
 }
 
-// lease is a block while it is handed out.
+// lease is an allocated block.
 type lease struct {
 	address   uint64
 	size      uint64 // as requested

@@ -266,14 +266,14 @@ const (
 	hdStep = iota
 	hdRank
 	hdDriver        // the driver's figures, one a GPU: "1024,-1,2048"; -1 is unknown
-	hdDriverWhole   // 1 where they are those of all processes
-	hdLimit         // what may be reserved, likewise
-	hdPeak          // the most that was allocated, likewise
-	hdRetries       // how often memory was tried for again, likewise
-	hdOOMs          // how often it was not found, likewise
-	hdAccelerator   // what the GPUs are to PyTorch: cuda, xpu …
-	hdLight         // 1 where PyTorch's record of allocations was left out, to spare time
-	hdSkips         // 1 where the record has no frees that were asked for
+	hdDriverWhole   // 1 if these are for all processes
+	hdLimit         // limits on reserved memory, one a GPU
+	hdPeak          // the most memory allocated so far, one a GPU
+	hdRetries       // how many times allocation was retried, one a GPU
+	hdOOMs          // how many times memory was still not found, one a GPU
+	hdAccelerator   // PyTorch's name for the GPUs: cuda, xpu …
+	hdLight         // 1 if PyTorch's record of allocations was left out, to save time
+	hdSkips         // 1 if the record has no events for requested frees
 	hdCommunicators // of NCCL, in this process
 	hdNCCL          // bytes that it logged, one a GPU
 	hdAgent         // 1 if the agent's own snapshot of the process follows PyTorch's

@@ -6,7 +6,7 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
-// tenancy is one block handed out and not yet free again.
+// tenancy is the time of one block from its allocation to its free.
 type tenancy struct {
 	time int64  // Unix microseconds; if the event has none, minus its number among all events
 	size uint64 // as requested
