@@ -64,6 +64,8 @@ class Code:
         self.clock, self.began, self.libraries = None, 0.0, False  # of the thread; and whether functions of libraries run
         self.frames = []  # frames that ran already when watching began
         self.own = {}  # by id of a code object: the object and its lines seen in this step; None if it is not the program's
+        # Trace functions that Python may be about to call; see Passes.
+        self.on_call, self.released = self.call, []
         self.seen = {}  # by file and function: in how many steps each line ran; lines count from the function's first
         self.texts, self.contents, self.modules = {}, {}, 0
         self.script = None  # the script's file; at exit, the module __main__ no longer has it
@@ -87,7 +89,7 @@ class Code:
             frame = frame.f_back
         self.on, self.clock = True, clock()
         self.began = read(self.clock)
-        sys.settrace(self.call)
+        sys.settrace(self.on_call)
 
     def traced(self):
         """Seconds for which libraries' code has run slower."""
@@ -105,6 +107,7 @@ class Code:
         self.slower.spent += SLOWS * self.traced()
         self.on = False
         self.leave()
+        self.released = [frame.f_trace for frame in self.frames]
         for frame in self.frames:
             frame.f_trace = None
             forget(frame)

@@ -9,16 +9,25 @@ PATIENCE, RETRY = 200, 500
 def leave(source, mode, frame):
     """Leaves a mode as soon as the operator that a frame has called returns."""
     mode.limit = mode.ops + RETRY
-    if type(sys.getprofile()) in (type(None), Leaver):  # else the program has its own profile function
-        sys.setprofile(Leaver(source, mode, frame))
+    before = sys.getprofile()
+    if type(before) is Leaver:
+        before.mode = before.frame = None
+    if before is None or type(before) is Leaver:  # else the program has its own profile function
+        if mode.leaver is None:
+            mode.leaver = Leaver(source)  # kept, since Python may be about to call it; see Passes
+        mode.leaver.wait(mode, frame)
 
 
 class Leaver:
     """Waits for a call from a frame to return, or for the frame itself: then none of its operators is running."""
 
-    def __init__(self, source, mode, frame):
-        self.source, self.mode, self.frame = source, mode, frame
-        self.patience = PATIENCE
+    def __init__(self, source):
+        self.source, self.mode, self.frame = source, None, None
+        self.patience = 0
+
+    def wait(self, mode, frame):
+        self.mode, self.frame, self.patience = mode, frame, PATIENCE
+        sys.setprofile(self)
 
     def __call__(self, frame, event, arg):
         self.patience -= 1
@@ -28,4 +37,5 @@ class Leaver:
                 self.patience = 0
                 self.source.exit(self.mode)
         if self.patience <= 0:
+            self.mode = self.frame = None
             sys.setprofile(None)

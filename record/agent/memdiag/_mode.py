@@ -29,6 +29,7 @@ def mode_class(torch, source):
         stopped = paused = False
         ops, limit = 0, sys.maxsize  # operators that it saw; and how many it may see before it calls its watcher
         watcher = None
+        leaver = None  # what waits to leave it
         weight = 1  # how many storages each one that it sees stands for
         thread = None  # the thread that entered it; autograd's threads, which run the backward pass of a GPU, inherit the mode
         supports_higher_order_operators = True
@@ -125,7 +126,7 @@ def mode_class(torch, source):
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.__call__, type(source).number):
+        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, type(source).number):
             skip_code(f.__code__)
     except ImportError:
         pass  # this PyTorch has no dynamo

@@ -27,6 +27,9 @@ class Passes:
         self.at = None  # the program's innermost frame, and its line
         self.frames = []  # the program's frames that ran when the watch began
         self.own = {}  # by id of a code object: whether it is the program's, and the object
+        # Python borrows a trace function while it prepares a call of it. A collection may run then, with a signal's handler in which the
+        # agent ends tracing: a bound method that only Python had would be gone, and other memory would be called in its place.
+        self.on_call, self.on_line = self.call, self.line
 
     def passed(self):
         raise NotImplementedError
@@ -42,12 +45,12 @@ class Passes:
             if self.programs(frame):
                 self.at = self.at or (frame, frame.f_lineno)
                 self.frames.append(frame)
-                frame.f_trace = self.line
+                frame.f_trace = self.on_line
             elif self.at is None and not frame.f_code.co_filename.startswith(OURS):
                 self.libraries = 1  # one is running
             frame = frame.f_back
         self.on = self.untidy = True
-        sys.settrace(self.call)
+        sys.settrace(self.on_call)
 
     def end(self):
         """Ends the watch. Another thread only sets a flag: a line may be running at that moment, and its end does the rest."""
@@ -85,7 +88,7 @@ class Passes:
         if self.resting and self.thread == get_ident():
             self.resting = False
             if self.on and sys.gettrace() is None:
-                sys.settrace(self.call)
+                sys.settrace(self.on_call)
 
     def programs(self, frame):
         """Whether a frame runs the program's own code."""
@@ -132,7 +135,7 @@ class Passes:
             if raised(e):
                 raise
             self.end()  # the program is close to the recursion limit
-        return self.line if self.on else None
+        return self.on_line if self.on else None
 
 
 def stack(frame, line):

@@ -1,0 +1,43 @@
+package record_test
+
+import "testing"
+
+// TestTracingEndsWhilePythonPreparesACallOfIt: a JAX program ended in one of 20 runs with "'tuple' object is not callable". Python collected
+// garbage before it called the agent's trace function, and a signal's handler ended tracing in a weak reference's callback.
+func TestTracingEndsWhilePythonPreparesACallOfIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import gc, sys, types
+from memdiag import _code, _passes
+
+class Lines(_passes.Passes):
+    def passed(self): pass
+
+class Clocked(_code.Code):
+    def __init__(self, agent):
+        super().__init__(agent)
+        self.slower = types.SimpleNamespace(affords=lambda: True, spent=0.0)
+
+agent = types.SimpleNamespace(stopped=False, stepping=False, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 100.0)
+gc.collect(); gc.freeze()
+for watch in Lines(agent), Clocked(agent):
+    watch.most = 1 << 30
+    kept = []
+    def interrupted(phase, info):
+        if phase == "start" and sys.gettrace() is not None:
+            watch.end()
+            kept.extend((i, i) for i in range(50))  # takes the memory of what is gone
+    gc.callbacks.append(interrupted)
+    def work(n):
+        def f(a, b): return a
+        return [f(i, {i: i}) for i in range(n)]
+    for i in range(300):
+        watch.begin()
+        gc.set_threshold(1 + i % 7, 1, 1)
+        work(3)
+        watch.end()
+        gc.set_threshold(700, 10, 10)
+    gc.callbacks.remove(interrupted)
+    print(type(watch).__name__, "ends")
+`, "Lines ends\nClocked ends\n")
+}
