@@ -133,6 +133,30 @@ func TestAProgramHasTracemallocForItself(t *testing.T) {
 	agentProgram(t, traces, "True 1\nTrue\nFalse\n25 True\n")
 }
 
+// interpreters has a program that may make subinterpreters from some moment on.
+const interpreters = `
+import _tracemalloc, sys, types
+from memdiag import _heap
+
+for python_heap in "auto", "on", "off":
+    blind = []
+    torch = types.SimpleNamespace(module=None, cuda=None, bytes=0, recalibrate=lambda: None)
+    agent = types.SimpleNamespace(settings={"python_heap": python_heap}, number=0, step=1, stepping=True, fixed=False, torch=torch, elapsed=lambda: 100, own=types.SimpleNamespace(bytes=0), blind=lambda *what: blind.append(what))
+    agent.heap = heap = _heap.Heap(agent)
+    heap.start()
+    if heap.windowed():
+        heap.windows.open()
+    print(_tracemalloc.is_tracing(), end=" ")
+    for name in _heap.INTERPRETERS:
+        _heap.Finder(agent).find_spec(name)
+    print(_tracemalloc.is_tracing(), heap.windowed(), len(blind), end="; ")
+`
+
+func TestNothingIsTracedBesideSubinterpreters(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, interpreters, "True False False 1; True False False 1; False False False 0; ")
+}
+
 // closes closes all files, as one that becomes a daemon does, and opens its own.
 const closes = `
 import os, sys, time, types

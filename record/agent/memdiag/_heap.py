@@ -50,6 +50,10 @@ UNSEEN = 72
 # nodes of the graph, tuples, their places in a list. The tensors already report that line.
 BESIDE, BESIDES = 200, 4
 
+# Modules that make subinterpreters. With a lock of their own, these crash under tracemalloc, also in Python 3.14, as they end.
+INTERPRETERS = "_interpreters", "_xxsubinterpreters"
+CRASHES = "the program has subinterpreters, which may crash under tracemalloc"
+
 
 class Heap:
     def __init__(self, agent):
@@ -108,9 +112,9 @@ class Heap:
         self.tracing, self.since = True, self.agent.step
         self.agent.torch.recalibrate()  # from now on all work of the agent takes longer
 
-    def give_way(self):
+    def give_way(self, why="the program uses tracemalloc itself"):
         self.wanted = "off"
-        self.agent.blind("python", "the program uses tracemalloc itself, so its Python heap is not recorded")
+        self.agent.blind("python", why + ", so its Python heap is not recorded")
 
     def prepared(self):
         """The imports have ended. What they allocated stays, and reading it takes longer than reading what the program allocates: so it is dropped."""
@@ -363,14 +367,19 @@ def risen(now, before):
 
 
 class Finder:
-    """Ends a window before the program imports tracemalloc, which would take our tracing for the program's."""
+    """Ends a window before the program imports tracemalloc, which would take our tracing for the program's, and all tracing before it can
+    make subinterpreters."""
 
     def __init__(self, agent):
         self.agent = agent
 
     def find_spec(self, name, path=None, target=None):
+        heap = self.agent.heap
         if name == "tracemalloc":
-            self.agent.heap.windows.stop()
+            heap.windows.stop()
+        elif name in INTERPRETERS and heap.wanted != "off":
+            heap.stop()
+            heap.give_way(CRASHES)
         return None
 
 
