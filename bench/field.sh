@@ -3,8 +3,8 @@
 #
 #     bench/field.sh [FLAG … of bench/field/score.py] [PROGRAM …]
 #
-# Installs the environments below ~/.cache/memdiag first (some 6 GB). memdiag alone takes a quarter of an hour on two cores, and all tools
-# an hour and a half. Says on standard error how far it is, and goes on where it ended. --json gives the table as JSON.
+# Installs the environments below ~/.cache/memdiag first (some 6 GB). memdiag alone takes an hour and a half with --jobs 1 on two cores, and
+# the other tools longer. Says on standard error how far it is, and goes on where it ended. --json gives the table as JSON.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3.11}

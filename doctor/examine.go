@@ -113,8 +113,8 @@ func Examine(ctx context.Context, plain *Run, lab Lab, given Findings) (*Finding
 	return f, nil
 }
 
-// mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they may be. Unrecorded
-// processes grow for some seconds at their start, so their runs are made timesUnnamed times as long.
+// mostLonger is how many longer runs are made to decide, and mostTimes how many times as long as the first they may be. A child process
+// is recorded only once it has grown for some seconds: if one grew and was not recorded, a run is made timesUnnamed times as long.
 const mostLonger, mostTimes, timesUnnamed = 2, 20, 4
 
 // decide makes an inconclusive run longer, if the command allows it and the needed length is known. Otherwise it tests whether the
