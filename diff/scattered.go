@@ -20,18 +20,10 @@ const scatteredShare, leastScattered = 0.9, 2 * series.Enough
 func (r *Result) scattered(open, settled []member) (leaks []cluster, of, rest []member) {
 	rest = settled
 	for device := range r.Series.Devices {
-		on := func(m member) bool {
-			site := r.Series.Site(m.row)
-			return site != nil && site.Device == device
+		if !r.growsSettled(device, open) {
+			continue
 		}
 		from, total := r.Series.WarmUp(), r.onDevice(device)
-		if slices.ContainsFunc(open, on) || len(total)-from < series.Testable {
-			continue
-		}
-		x, y := risingFloors(r.Series.Axis.X[from:], total[from:])
-		if y == nil || !steadily(r.options.Without, x, y) {
-			continue
-		}
 		below := r.scatteredBelow(device, total[len(total)-1]-total[from])
 		if len(below) < leastScattered || slices.ContainsFunc(below, func(row *Row) bool { return row.Births.Sampled() }) {
 			continue // a recorder that watches only some steps may have assigned blocks to the wrong lines

@@ -90,25 +90,32 @@ func (r *Result) renewed(row *Row) bool {
 	return times >= 3
 }
 
+// isOn reports whether a member's site is on a device.
+func (r *Result) isOn(m member, device int) bool {
+	site := r.Series.Site(m.row)
+	return site != nil && site.Device == device
+}
+
+// growsSettled reports whether a device grows steadily after warm-up, although none of its sites may leak by itself.
+func (r *Result) growsSettled(device int, open []member) bool {
+	from, total := r.Series.WarmUp(), r.onDevice(device)
+	if slices.ContainsFunc(open, func(m member) bool { return r.isOn(m, device) }) || len(total)-from < series.Testable {
+		return false
+	}
+	x, y := risingFloors(r.Series.Axis.X[from:], total[from:])
+	return y != nil && steadily(r.options.Without, x, y)
+}
+
 // jointly makes the largest settled site of a device inconclusive if no site of the device may leak, but all of them
 // together grow steadily: one line may have blocks that another allocated, or freed in an unwatched step.
 func (r *Result) jointly(open, settled []member) (stillOpen, stillSettled []member) {
 	for device := range r.Series.Devices {
-		on := func(m member) bool {
-			site := r.Series.Site(m.row)
-			return site != nil && site.Device == device
-		}
-		from, total := r.Series.WarmUp(), r.onDevice(device)
-		if slices.ContainsFunc(open, on) || len(total)-from < series.Testable {
-			continue
-		}
-		x, y := risingFloors(r.Series.Axis.X[from:], total[from:])
-		if y == nil || !steadily(r.options.Without, x, y) {
+		if !r.growsSettled(device, open) {
 			continue
 		}
 		most := -1
 		for i, m := range settled {
-			if on(m) && m.j.Verdict == Bounded && m.row.Births.Sampled() && (most < 0 || m.row.Growth().Bytes > settled[most].row.Growth().Bytes) {
+			if r.isOn(m, device) && m.j.Verdict == Bounded && m.row.Births.Sampled() && (most < 0 || m.row.Growth().Bytes > settled[most].row.Growth().Bytes) {
 				most = i
 			}
 		}
