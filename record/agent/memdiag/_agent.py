@@ -4,6 +4,7 @@ Sources (_torch, _heap, …) know what to look at. Every call from the program i
 agent's report, and after a few errors the agent stops.
 """
 
+import _thread
 import contextlib
 import os
 import sys
@@ -48,7 +49,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.ticks = 0
         self.ceased = _ceased.Ceased(self)
         self.stopped = False
-        self.busy = False
+        self.working = _thread.allocate_lock()  # held while the agent works for a thread of the program
         self.entered, self.took = 0.0, 0.0  # processor seconds: when the agent's current work began, and how long all before took
         self.interrupting = False  # the agent's signal handler runs: it may interrupt the program anywhere
         self.sources = []
@@ -64,10 +65,11 @@ class Agent(Due, Ranks, Child, Kept, Report):
     def guarded(self, what, f, *args):
         """Calls f, unless the agent is stopped or already at work in a thread of the program. Errors of the agent become notes; errors from the
         program's signal handlers are raised."""
-        if self.stopped or self.busy and (not self.ticker.wait() or self.busy):
+        working = self.working
+        if self.stopped or not working.acquire(False) and not (self.ticker.wait() and working.acquire(False)):
             return None
-        self.busy, self.entered = True, work()
         try:
+            self.entered = work()
             with Held():
                 return f(*args)
         except RecursionError:
@@ -78,7 +80,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
             self.failed(what, e)
         finally:
             self.took += work() - self.entered
-            self.busy = False
+            working.release()
         return None
 
     def programs(self):

@@ -56,7 +56,7 @@ class Attached:
         if not self.done:
             self.agent.losses.flush()
             self.agent.stopped = True  # then nothing of the agent starts in the program's threads any more
-            while self.agent.busy:
+            while self.agent.working.locked():
                 time.sleep(0.01)
             self.detach()
 

@@ -34,7 +34,7 @@ class Child:
             return
         self.pid, self.inherited = os.getpid(), self.find_rank()
         self.ceased = _ceased.Ceased(self)
-        self.busy, self.number, self.gone = False, 0, False
+        self.working, self.number, self.gone = _thread.allocate_lock(), 0, False
         self.entered = self.took = 0.0  # the processor's clocks of a new process begin at zero
         _role.forked()
         self.ticker.forked()
