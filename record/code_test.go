@@ -8,7 +8,7 @@ import "testing"
 const codes = `
 import gc, sys, weakref
 from types import SimpleNamespace
-from memdiag import _code, _length, _ticks
+from memdiag import _code, _length, _ticks, _tracing
 
 def digests(text):
     out = {}
@@ -119,9 +119,9 @@ lets_go()
 # The main thread is not interrupted within a tracer.
 def interrupted():
     yield sys._getframe()
-assert not _ticks.traced(next(interrupted()))
+assert not _tracing.runs(next(interrupted()))
 exec(compile("def line():\n yield sys._getframe()", _code.__file__, "exec"))
-assert _ticks.traced(next(line()))
+assert _tracing.runs(next(line()))
 
 # The program's own tracer is left alone, and there is an end to what all steps may take.
 def tracer(frame, event, arg):

@@ -41,3 +41,49 @@ for watch in Lines(agent), Clocked(agent):
     print(type(watch).__name__, "ends")
 `, "Lines ends\nClocked ends\n")
 }
+
+// TestVariablesStayWhereAnotherThreadEndsTracing: a thread's watch ended in another thread, which cleared the first one's f_locals while
+// Python called the trace function. Python then copied them back, and the program's variables were gone.
+func TestVariablesStayWhereAnotherThreadEndsTracing(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import sys, threading, time, types
+from memdiag import _code, _length, _passes
+
+class Lines(_passes.Passes):
+    def passed(self): pass
+
+class Clocked(_code.Code):
+    def __init__(self, agent):
+        super().__init__(agent)
+        self.slower = types.SimpleNamespace(affords=lambda: True, spent=0.0)
+
+agent = types.SimpleNamespace(stopped=False, stepping=False, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 1e6)
+sys.setswitchinterval(1e-5)
+for watch in Lines(agent), Clocked(agent):
+    watch.most = 1 << 30
+    errors, thread = [], None
+    def work():
+        try:
+            for n in range(300):
+                a, b, c = 1, [2], {3}
+                watch.begin()
+                for i in range(40):
+                    d = a + len(b) + len(c)
+                assert d == 3
+        except BaseException as e:
+            errors.append(repr(e))
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        time.sleep(1e-5)
+        watch.end()
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                if frame.f_code is work.__code__:
+                    _length.locals_of(frame)
+                frame = frame.f_back
+    thread.join()
+    print(type(watch).__name__, errors)
+`, "Lines []\nClocked []\n")
+}

@@ -11,6 +11,7 @@ import sys
 import time
 import types
 import zlib
+from _thread import get_ident
 
 from ._budget import Budget
 from ._clock import SLOWS, clock, read, work
@@ -19,6 +20,7 @@ from ._length import forget
 from ._passes import OURS, compiles
 from ._roots import is_programs_file
 from ._ticks import imports
+from ._tracing import trace
 
 # Calls and lines that may be watched: a number at the start, plus so many per second. One costs half a microsecond.
 ALLOWANCE, A_SECOND = 20_000, 2_000
@@ -62,7 +64,8 @@ class Code:
         self.events = self.spent = self.looks = 0
         self.slower = Budget(agent, SLOWER, SLOWER_SHARE)
         self.clock, self.began, self.libraries = None, 0.0, False  # of the thread; and whether functions of libraries run
-        self.frames = []  # frames that ran already when watching began
+        self.thread = None  # the thread that is watched
+        self.frames = []  # its frames that ran already when watching began
         self.own = {}  # by id of a code object: the object and its lines seen in this step; None if it is not the program's
         # Trace functions that Python may be about to call; see Passes.
         self.on_call, self.released = self.call, []
@@ -79,7 +82,8 @@ class Code:
         self.events = 0
         if imports(sys._getframe()):
             return
-        frame, self.libraries = sys._getframe(), False
+        self.tidy()
+        self.thread, frame, self.libraries = get_ident(), sys._getframe(), False
         while frame is not None:
             if self.programs(frame.f_code) is not None:
                 frame.f_trace = self.tracer(frame)
@@ -89,7 +93,7 @@ class Code:
             frame = frame.f_back
         self.on, self.clock = True, clock()
         self.began = read(self.clock)
-        sys.settrace(self.on_call)
+        trace(self.on_call)
 
     def traced(self):
         """Seconds for which libraries' code has run slower."""
@@ -106,6 +110,13 @@ class Code:
     def stop(self):
         self.slower.spent += SLOWS * self.traced()
         self.on = False
+        self.tidy()
+
+    def tidy(self):
+        """Leaves the frames as they were; not those of another thread, where a line may be running. There, tracing ends with the next call."""
+        if self.thread != get_ident():
+            self.frames = []
+            return
         self.leave()
         self.released = [frame.f_trace for frame in self.frames]
         for frame in self.frames:
@@ -152,7 +163,7 @@ class Code:
     def leave(self):
         """Stops watching for the rest of this step. end counts what was seen."""
         if sys.gettrace() == self.call:
-            sys.settrace(None)
+            trace(None)
 
     def tracer(self, frame):
         """The function that Python calls for a frame's lines."""

@@ -2,6 +2,8 @@
 
 import sys
 
+from ._tracing import profile
+
 # PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt.
 PATIENCE, RETRY = 200, 500
 
@@ -27,7 +29,7 @@ class Leaver:
 
     def wait(self, mode, frame):
         self.mode, self.frame, self.patience = mode, frame, PATIENCE
-        sys.setprofile(self)
+        profile(self)
 
     def __call__(self, frame, event, arg):
         self.patience -= 1
@@ -38,4 +40,4 @@ class Leaver:
                 self.source.exit(self.mode)
         if self.patience <= 0:
             self.mode = self.frame = None
-            sys.setprofile(None)
+            profile(None)

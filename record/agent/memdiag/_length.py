@@ -10,15 +10,14 @@ import gc
 import io
 import itertools
 import operator
-import os
 import sys
 import types
 from _thread import _local as threading_local
+from _thread import get_ident
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
-# The names of our functions that Python calls for lines and calls of the program, and their files.
-TRACERS = "call", "line", "__call__"
-TRACING = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
+from ._tracing import runs, threads
+
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # The types of suspended functions, and the attribute that has the frame.
 SUSPENDED = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
@@ -119,19 +118,17 @@ def forget(frame):
     """Removes what reading a function's locals leaves behind. Before 3.13 the frame then has a dictionary that refers to them, and each traced
     line fills it, too. It stays if the program has it from locals(), or while a tracer may work on the frame: when that ends, Python reads
     the locals from there."""
-    if frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and not traced(sys._getframe()):
-        names = frame.f_locals
-        if type(names) is dict and sys.getrefcount(names) <= ALONE:
+    if frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and not runs(sys._getframe()) and not hooked():
+        names, mine, traced = frame.f_locals, {get_ident()}, threads()
+        # No call between the check of traced and the clearing: Python would let another thread run, which may begin to trace.
+        if type(names) is dict and sys.getrefcount(names) <= ALONE and traced <= mine:
             names.clear()
 
 
-def traced(frame):
-    """Whether a frame is one of our tracers', which Python called for a line or a call of the program, or is below one."""
-    while frame is not None:
-        if frame.f_code.co_name in TRACERS and frame.f_code.co_filename in TRACING:
-            return True
-        frame = frame.f_back
-    return False
+def hooked():
+    """Whether the program has other threads traced or profiled."""
+    threading = sys.modules.get("threading")
+    return threading is not None and (threading._trace_hook is not None or threading._profile_hook is not None)
 
 
 def defaults(function):

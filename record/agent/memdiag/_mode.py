@@ -9,6 +9,7 @@ import sys
 from ._census import lender
 from ._handlers import raised
 from ._leave import Leaver, leave
+from ._tracing import begin_or_end, profile
 
 # Frames of a stack that are kept, innermost first.
 DEPTH = 48
@@ -126,7 +127,7 @@ def mode_class(torch, source):
     try:
         from torch._C._dynamo.eval_frame import skip_code
 
-        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, type(source).number):
+        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, profile, begin_or_end, type(source).number):
             skip_code(f.__code__)
     except ImportError:
         pass  # this PyTorch has no dynamo

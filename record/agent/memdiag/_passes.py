@@ -6,8 +6,9 @@ import sys
 from _thread import get_ident
 
 from ._handlers import raised
-from ._length import forget, traced
+from ._length import forget
 from ._roots import is_programs_file
+from ._tracing import runs, trace
 
 # Frames of a stack, at most.
 DEPTH = 32
@@ -50,7 +51,7 @@ class Passes:
                 self.libraries = 1  # one is running
             frame = frame.f_back
         self.on = self.untidy = True
-        sys.settrace(self.on_call)
+        trace(self.on_call)
 
     def end(self):
         """Ends the watch. Another thread only sets a flag: a line may be running at that moment, and its end does the rest."""
@@ -58,7 +59,7 @@ class Passes:
         if self.thread != get_ident():
             return
         if sys.gettrace() == self.call:
-            sys.settrace(None)
+            trace(None)
         for frame in self.frames:
             if frame.f_trace == self.line:
                 frame.f_trace = None
@@ -68,7 +69,7 @@ class Passes:
 
     def tidy(self):
         """Makes Python release the locals of frames that were traced. While a line is still watched, this waits for the next call."""
-        if self.on or not self.untidy or self.thread != get_ident() or sys.gettrace() is not None or traced(sys._getframe()):
+        if self.on or not self.untidy or self.thread != get_ident() or sys.gettrace() is not None or runs(sys._getframe()):
             return
         self.untidy = False
         frame = sys._getframe()
@@ -82,13 +83,13 @@ class Passes:
         """Hides the agent's own calls, until resume."""
         if self.on and self.thread == get_ident() and sys.gettrace() == self.call:
             self.resting = True
-            sys.settrace(None)
+            trace(None)
 
     def resume(self):
         if self.resting and self.thread == get_ident():
             self.resting = False
             if self.on and sys.gettrace() is None:
-                sys.settrace(self.on_call)
+                trace(self.on_call)
 
     def programs(self, frame):
         """Whether a frame runs the program's own code."""
@@ -104,7 +105,7 @@ class Passes:
         if not self.on or self.agent.stopped:  # another thread has ended the watch, or this is the child of a fork
             self.end()
             if sys.gettrace() == self.call:
-                sys.settrace(None)
+                trace(None)
             return None
         if self.programs(frame):
             return self.look(frame)

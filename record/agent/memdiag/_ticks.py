@@ -11,8 +11,8 @@ import signal
 import sys
 import time
 
+from . import _tracing
 from ._clock import clock, read
-from ._length import traced
 from ._own import fill_caches, waited
 from ._role import role
 from ._turn import Turn
@@ -102,7 +102,7 @@ class Ticker:
                 pass
             elif not what:
                 self.agent.guarded("SIGUSR1", self.agent.tick, True)
-            elif runs(frame) and not traced(frame) and not loads_ctypes():
+            elif runs(frame) and not _tracing.runs(frame) and not loads_ctypes():
                 self.agent.guarded("tick", what, imports(frame))
         except RecursionError:
             pass  # the program is close to the recursion limit
@@ -207,7 +207,7 @@ class Ticker:
             return
         what, self.asked, self.owed = self.asked, None, True
         frame = sys._current_frames().get(self.main)
-        if what and runs(frame) and not traced(frame) and not loads_ctypes():
+        if what and runs(frame) and not _tracing.runs(frame) and not loads_ctypes():
             importing = imports(frame)
             del frame  # else the function's locals would outlive it
             with self.lock:

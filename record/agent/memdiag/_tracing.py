@@ -1,0 +1,56 @@
+"""The agent's trace and profile functions, and in which threads Python may call them.
+
+Before 3.13, Python copies a frame's variables to its f_locals before such a call, and back after it. If another thread cleared f_locals
+meanwhile, the frame would lose its variables.
+"""
+
+import os
+import sys
+from _thread import get_ident
+
+# The names of the functions, and their files.
+FUNCTIONS = "call", "line", "__call__"
+FILES = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
+TRACE, PROFILE, LEFT = 1, 2, 4
+# By thread: TRACE and PROFILE for a function that is on. LEFT: one was on, and its last call may not have returned.
+THREADS = {}
+
+
+def trace(function):
+    """Calls sys.settrace with a function of the agent, or with None."""
+    begin_or_end(sys.settrace, TRACE, function)
+
+
+def profile(function):
+    """Calls sys.setprofile with a function of the agent, or with None."""
+    begin_or_end(sys.setprofile, PROFILE, function)
+
+
+def begin_or_end(call, kind, function):
+    me = get_ident()
+    if function is None:
+        call(None)
+        THREADS[me] = THREADS.get(me, 0) & ~kind | LEFT
+    else:
+        THREADS[me] = THREADS.get(me, 0) | kind
+        call(function)
+
+
+def threads():
+    """The threads in which a function is on or runs. It is a view: it changes as they begin and end."""
+    if THREADS:
+        frames = sys._current_frames()
+        for thread, state in list(THREADS.items()):
+            if thread not in frames or state == LEFT and not runs(frames[thread]):
+                THREADS.pop(thread, None)
+        frames.clear()  # this frame is among them, and a cycle would keep its callers' variables
+    return THREADS.keys()
+
+
+def runs(frame):
+    """Whether a frame is one of these functions', or was called by one."""
+    while frame is not None:
+        if frame.f_code.co_name in FUNCTIONS and frame.f_code.co_filename in FILES:
+            return True
+        frame = frame.f_back
+    return False
