@@ -119,7 +119,13 @@ for step in range(1, 31):
 p = multiprocessing.get_context("fork").Process(target=train)
 p.start()
 p.join()`, ""},
-		{"is a server that is killed", "import os, signal, time\ntime.sleep(0.6)\nos.kill(os.getpid(), signal.SIGTERM)", ""},
+		{"is a server that is killed", `
+import glob, os, signal, time
+seen = os.path.join(glob.escape(os.environ["MEMDIAG_AGENT_DIR"]), "snapshot_*")
+while not glob.glob(seen):
+    time.sleep(0.05)
+time.sleep(0.3)
+os.kill(os.getpid(), signal.SIGTERM)`, ""},
 		{"is killed", steps + "os.kill(os.getpid(), signal.SIGKILL)", "the recorded process did not report its end, so it may have been killed: later growth was not seen"},
 		{"raises", steps + "{}[0]", "the recorded process ended with KeyError, though the command ended with code 0: its work was not done"},
 	} {

@@ -5,6 +5,7 @@ package heavytest
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 // Variable is the environment variable that, set to 1, asks for all tests. .ci/run sets it.
@@ -40,4 +41,23 @@ func Sequential(t testing.TB, why string) {
 	if race {
 		t.Skipf("%s, so there is nothing to race", why)
 	}
+}
+
+// NearlyLinear fails if work on four times as many items takes over eight times as long: quadratic work takes sixteen times as long. It
+// tries three times, since other programs run, too.
+func NearlyLinear(t testing.TB, n int, work func(n int)) {
+	t.Helper()
+	took := func(n int) float64 {
+		begun := time.Now()
+		work(n)
+		return time.Since(begun).Seconds()
+	}
+	var ratio float64
+	for range 3 {
+		few := took(n / 4)
+		if ratio = took(n) / few; ratio <= 8 {
+			return
+		}
+	}
+	t.Errorf("%d items take %.0f times as long as %d", n, ratio, n/4)
 }
