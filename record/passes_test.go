@@ -87,3 +87,38 @@ for watch in Lines(agent), Clocked(agent):
     print(type(watch).__name__, errors)
 `, "Lines []\nClocked []\n")
 }
+
+// TestVariablesStayWhereADebuggerWaits: the main thread waited at a debugger's prompt, and the agent's thread read its frames.
+func TestVariablesStayWhereADebuggerWaits(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import sys, threading
+from memdiag import _length
+
+asks, read, main = threading.Event(), threading.Event(), threading.get_ident()
+
+def walk():
+    asks.wait()
+    frame = sys._current_frames()[main]
+    while frame is not None:
+        if frame.f_code is work.__code__:
+            print(_length.locals_of(frame))
+        frame = frame.f_back
+    read.set()
+
+def prompt(frame, event, arg):
+    if frame.f_code is work.__code__ and frame.f_lineno == work.__code__.co_firstlineno + 2:
+        asks.set()
+        read.wait()
+    return prompt
+
+def work():
+    a = [1]
+    b = len(a)
+    return a, b
+
+threading.Thread(target=walk).start()
+sys.settrace(prompt)
+print(work())
+`, "{'a': [1]}\n([1], 1)\n")
+}

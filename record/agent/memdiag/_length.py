@@ -16,7 +16,7 @@ from _thread import _local as threading_local
 from _thread import get_ident
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
-from ._tracing import runs, threads
+from ._tracing import ours, runs, threads
 
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
 # The types of suspended functions, and the attribute that has the frame.
@@ -118,7 +118,8 @@ def forget(frame):
     """Removes what reading a function's locals leaves behind. Before 3.13 the frame then has a dictionary that refers to them, and each traced
     line fills it, too. It stays if the program has it from locals(), or while a tracer may work on the frame: when that ends, Python reads
     the locals from there."""
-    if frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and not runs(sys._getframe()) and not hooked():
+    if (frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and ours(frame.f_trace)
+            and not runs(sys._getframe()) and not hooked()):
         names, mine, traced = frame.f_locals, {get_ident()}, threads()
         # No call between the check of traced and the clearing: Python would let another thread run, which may begin to trace.
         if type(names) is dict and sys.getrefcount(names) <= ALONE and traced <= mine:

@@ -6,6 +6,7 @@ meanwhile, the frame would lose its variables.
 
 import os
 import sys
+import types
 from _thread import get_ident
 
 # The names of the functions, and their files.
@@ -34,6 +35,12 @@ def begin_or_end(call, kind, function):
     else:
         THREADS[me] = THREADS.get(me, 0) | kind
         call(function)
+
+
+def ours(function):
+    """Whether a frame's trace function is None or the agent's, and not the program's: a debugger may wait at its prompt."""
+    owner = function.__self__ if type(function) is types.MethodType else function
+    return owner is None or type(owner).__module__.startswith(__package__)
 
 
 def threads():
