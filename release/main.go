@@ -34,7 +34,7 @@ func main() {
 // tagged is a version that is a tag's, of a tree without changes.
 var tagged = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
 
-// run builds what args ask for. The names of what it wrote go to stderr.
+// run builds what args ask for. What it builds and the names of what it wrote go to stderr.
 func run(args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -66,6 +66,9 @@ func run(args []string, stderr io.Writer) error {
 	}
 	binaries := make([]*binary, len(chosen))
 	for i, t := range chosen {
+		if _, err := fmt.Fprintf(stderr, "release: building %s (%d of %d)\n", t.name, i+1, len(chosen)); err != nil {
+			return err
+		}
 		if binaries[i], err = t.build(filepath.Join(work, t.name), modfile); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}

@@ -253,6 +253,26 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+func TestABuildSaysWhatItBuilds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	// A go command that lists one package of fonts, and fails to build.
+	for name, text := range map[string]string{"go.mod": "module example.com/a\n", "go.sum": "", "go": "#!/bin/sh\ntest $1 = list && echo /mod/go-fonts/liberation@v0/liberationmonobold\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", here)
+	var said strings.Builder
+	err = run([]string{"-only", "linux-amd64,darwin-arm64", "wheels"}, &said)
+	if err == nil || said.String() != "release: building linux-amd64 (1 of 2)\n" {
+		t.Errorf("said %q, error %v", said.String(), err)
+	}
+}
+
 func TestTheListOfPartsHasEachModuleOnce(t *testing.T) {
 	b := aBinary(t, "linux-amd64")
 	b.info = &debug.BuildInfo{
