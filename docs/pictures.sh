@@ -1,13 +1,18 @@
 #!/bin/sh
 # Makes the pictures of README.md anew: docs/growth.png, docs/report.png and docs/report-dark.png.
-# It needs Go and Chromium.
+# It needs Go, Chromium, and a Python with PyTorch: MEMDIAG_TORCH_PYTHON, or what `make torch` installs.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 go build -o "$dir/memdiag" ./cmd/memdiag
 (cd "$dir" && ./memdiag -q demo >/dev/null)
-cp "$dir/memdiag-demo/growth.png" docs/growth.png
+# The program of the README's first output.
+python=${MEMDIAG_TORCH_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/memdiag/torch/bin/python}
+cp testdata/scripts/leak_metrics.py "$dir/train.py"
+(cd "$dir" && ./memdiag -q record --every 8 -o my-run -- "$python" train.py >/dev/null)
+(cd "$dir" && ./memdiag -q plot -o growth.png my-run >/dev/null)
+cp "$dir/growth.png" docs/growth.png
 # shot OUTPUT FLAG …: the first 990 rows of the page, 780 pixels wide.
 shot() {
 	output=$1
