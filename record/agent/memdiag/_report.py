@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import _claims, _exit, _files
+from . import _claims, _exit, _files, _watch
 from ._due import TICKS_ALLOWANCE, TICKS_SHARE
 from ._role import role
 
@@ -50,6 +50,7 @@ class Report:
         if self.peaks is not None:
             self.peaks.flush()
         try:
+            _watch.note_all(self)
             about = {
                 "pid": self.pid, "started": _claims.began("self"), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,

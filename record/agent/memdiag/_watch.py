@@ -115,6 +115,12 @@ def stays_of(agent, name):
     return watches[name]
 
 
+def note_all(agent):
+    """Updates the notes of all watches: calls may have ended since the last look."""
+    for stays in list(agent.__dict__.get("watches", {}).values()):
+        stays.note()
+
+
 class Stays:
     """What is known of the watches with one name."""
 
@@ -126,6 +132,7 @@ class Stays:
         self.looking, self.before, self.swept = False, set(), 0  # weak references to the storages of before; how many after the last sweep
         self.made = {}  # by weak reference to a live storage: bytes, the call, and for how many calls it stands
         self.looks, self.sampled = [], False  # the last looks: after which call, and how many ended since the list; whether other calls were not looked at
+        self.looked = 0  # calls that were looked at
         self.deep, self.collections = False, None  # whether all tensors are listed; the number of collections at the list
         self.spent, self.searched, self.next = 0.0, 0.0, 0
         self.noted = None
@@ -204,6 +211,7 @@ class Stays:
             free(address)
             del self.made[address]
         self.looks, self.sampled = [*self.looks[-RECENT:], (self.calls, self.ended)], self.sampled or weight > 1
+        self.looked += self.ended
         self.judge()
 
     def judge(self):
@@ -233,7 +241,13 @@ class Stays:
             self.held_by = "%s `%s`%s" % (kind, path, " (%d items)" % items if items else "")
 
     def note(self):
-        text = "watch \"%s\": after %d call%s %s%s" % (self.name, self.calls, "s"[:self.calls > 1], "about " if self.sampled and self.tensors else "", self.stay())
+        """Notes what the last look found, and how many calls were looked at if not all were."""
+        if not self.looks:
+            return
+        last, few = self.looks[-1][0], self.looked < self.calls
+        text = "watch \"%s\": after %d call%s %s%s%s" % (
+            self.name, last, "s"[:last > 1], "about " if self.sampled and self.tensors else "", self.stay(),
+            "; %d of %d calls %s looked at" % (self.looked, self.calls, "was" if self.looked == 1 else "were") if few else "")
         self.agent.notes.pop(self.noted, None)
         self.agent.note(text)
         self.noted = text

@@ -1,0 +1,52 @@
+package record_test
+
+import "testing"
+
+// watchedCalls has a watch look at calls that each leave a tensor, and a report written afterwards.
+const watchedCalls = `
+import contextlib, json
+from types import SimpleNamespace as Fake
+from memdiag import _report, _watch
+
+class Storage:
+    def _weak_ref(self): return self
+    def nbytes(self): return 512
+
+class Agent(_report.Report):
+    def __init__(self):
+        super().__init__()
+        self.torch = Fake(module=Fake(UntypedStorage=Fake(_expired=lambda s: False, _free_weak_ref=lambda s: None)))
+        self.own, self.elapsed = contextlib.nullcontext(), lambda: 0
+        self.holders = Fake(walk=lambda *_: None, found={})
+        self.losses, self.peaks, self.intervention, self.attached = Fake(flush=lambda: None), None, None, None
+        self.pid, self.owner, self.step, self.rank, self.written, self.asleep, self.number = 1, {}, 0, None, [], False, 0
+        self.sources, self.settings = [], {"report": ""}
+    def note(self, text):
+        self.notes[text] = 1
+    def write(self, name, text):
+        print(*json.loads(text)["notes"], sep="\n")
+
+live = {}
+_watch.storages = lambda torch, deep: dict(live)
+for looked, calls in (100, 100), (15, 240), (1, 9), (0, 9):
+    live.clear()
+    agent = Agent()
+    stays = _watch.stays_of(agent, "leaks")
+    stays.affords = lambda spent: stays.calls < looked
+    for _ in range(calls):
+        stays.begin()
+        s = Storage()
+        live[s] = s
+        stays.end()
+    agent.report("started")
+`
+
+// TestAWatchSaysHowManyCallsItLookedAt: "after 15 calls 15 tensors stay" was all that a run of 240 calls said.
+func TestAWatchSaysHowManyCallsItLookedAt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, watchedCalls, `watch "leaks": after 100 calls 100 tensors (50.0 KiB) stay
+watch "leaks": after 15 calls 15 tensors (7.5 KiB) stay; 15 of 240 calls were looked at
+watch "leaks": after 1 call no tensor stays; 1 of 9 calls was looked at
+
+`)
+}
