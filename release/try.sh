@@ -71,10 +71,12 @@ chmod -x "$work/venv/bin/memdiag"
 "$python" -m memdiag version 2>"$work/said.txt" && fail "a program ran that may not be executed"
 grep -q "may not be executed" "$work/said.txt" || fail "$(cat "$work/said.txt")"
 chmod +x "$work/venv/bin/memdiag"
-# uvx makes an environment for memdiag alone, whose python is not the one that is meant.
-python3 -m venv --without-pip "$work/tool"
-"$python" -m pip install -q --disable-pip-version-check --no-index --find-links "$work/dist" --ignore-installed --prefix "$work/tool" memdiag
-(cd "$work" && PATH=$work/tool/bin:$work/venv/bin:$PATH memdiag record -q -o uvx -- python -c 'import sys; print(sys.prefix)') >"$work/prefix.txt"
+# uvx makes an environment for memdiag alone in uv's cache, whose python is not the one that is meant.
+tool=$work/uv/archive-v0/tool
+python3 -m venv --without-pip "$tool"
+touch "$work/uv/CACHEDIR.TAG"
+"$python" -m pip install -q --disable-pip-version-check --no-index --find-links "$work/dist" --ignore-installed --prefix "$tool" memdiag
+(cd "$work" && PATH=$tool/bin:$work/venv/bin:$PATH memdiag record -q -o uvx -- python -c 'import sys; print(sys.prefix)') >"$work/prefix.txt"
 grep -qx "$work/venv" "$work/prefix.txt" || fail "uvx: python is of $(cat "$work/prefix.txt")"
 [[ $before == "$(find "$package" -type f -exec sha256sum {} + | sort)" ]] || fail "something was written to $package"
 unpacked=$(XDG_CACHE_HOME=$work/cache "$work/venv/bin/memdiag" python-path)

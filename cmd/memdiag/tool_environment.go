@@ -26,10 +26,13 @@ func (env *environment) preferUsersPrograms() {
 	}
 }
 
-// madeForMemdiag reports whether a folder is a Python virtual environment with no package but memdiag.
+// madeForMemdiag reports whether a folder is a Python virtual environment in uv's cache, in a folder such as archive-v0, with no package
+// but memdiag. A user's environment may have no other package either, not even pip.
 func madeForMemdiag(folder string) bool {
-	if _, err := os.Stat(filepath.Join(folder, "pyvenv.cfg")); err != nil {
-		return false
+	for _, name := range []string{"pyvenv.cfg", filepath.Join("..", "..", "CACHEDIR.TAG")} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return false
+		}
 	}
 	packages, err := filepath.Glob(filepath.Join(escaped(folder), "lib", "python*", "site-packages", "*.dist-info"))
 	return err == nil && len(packages) == 1 && strings.HasPrefix(filepath.Base(packages[0]), "memdiag-")

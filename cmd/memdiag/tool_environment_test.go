@@ -11,8 +11,8 @@ import (
 	"github.com/memdiag/memdiag/record/recordtest"
 )
 
-// TestPythonIsTheUsersUnderUvx records with a memdiag that lies in an environment of its own, first on PATH, whose
-// python is not the user's.
+// TestPythonIsTheUsersUnderUvx records with a memdiag that lies in an environment of its own in uv's cache, first on
+// PATH, whose python is not the user's.
 func TestPythonIsTheUsersUnderUvx(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("scripts of a shell stand for python")
@@ -23,20 +23,21 @@ func TestPythonIsTheUsersUnderUvx(t *testing.T) {
 	}
 	const tools = "to[o]l" // no pattern
 	for _, c := range []struct {
-		name, packages string
-		venv, active   bool
-		want           string
+		name, packages       string
+		cached, venv, active bool
+		want                 string
 	}{
-		{"memdiag is alone", "memdiag-1.2.3.dist-info", true, false, "the user's"},
-		{"it has a library, too", "memdiag-1.2.3.dist-info torch-2.15.0.dist-info", true, false, "the tool's"},
-		{"it is active", "memdiag-1.2.3.dist-info", true, true, "the tool's"},
-		{"it is no environment", "memdiag-1.2.3.dist-info", false, false, "the tool's"},
-		{"another package is alone", "torch-2.15.0.dist-info", true, false, "the tool's"},
+		{"memdiag is alone", "memdiag-1.2.3.dist-info", true, true, false, "the user's"},
+		{"it has a library, too", "memdiag-1.2.3.dist-info torch-2.15.0.dist-info", true, true, false, "the tool's"},
+		{"it is active", "memdiag-1.2.3.dist-info", true, true, true, "the tool's"},
+		{"it is no environment", "memdiag-1.2.3.dist-info", true, false, false, "the tool's"},
+		{"another package is alone", "torch-2.15.0.dist-info", true, true, false, "the tool's"},
+		{"the user made it, without pip", "memdiag-1.2.3.dist-info", false, true, false, "the tool's"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			tool, user := filepath.Join(dir, tools), filepath.Join(dir, "user")
+			tool, user := filepath.Join(dir, "uv", "archive-v0", tools), filepath.Join(dir, "user")
 			for whose, folder := range map[string]string{"the tool's": filepath.Join(tool, "bin"), "the user's": user} {
 				if err := os.MkdirAll(folder, 0o700); err != nil {
 					t.Fatal(err)
@@ -47,6 +48,11 @@ func TestPythonIsTheUsersUnderUvx(t *testing.T) {
 			}
 			for name := range strings.FieldsSeq(c.packages) {
 				if err := os.MkdirAll(filepath.Join(tool, "lib", "python3.11", "site-packages", name), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.cached {
+				if err := os.WriteFile(filepath.Join(dir, "uv", "CACHEDIR.TAG"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
