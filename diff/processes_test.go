@@ -100,7 +100,7 @@ func TestAProcessThatGrowsIsToldUnlessItLevelsOffOrIsReplaced(t *testing.T) {
 				return 50
 			}
 			return 150
-		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Source line unknown: no stacks were recorded there. If it runs Python, run longer: it is recorded once it has grown for some seconds, unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"},
+		}}}, "worker 0 (process 100) grew steadily by 5.00 MiB a second (5.00 MiB to 5.00 MiB, 95 % interval), 95.0 MiB in 19 seconds. Source line unknown: no stacks were recorded there. If it runs Python 3.10 or later, run longer: it is recorded once it has grown for some seconds, unless it has another user, an environment of its own, or the option -I, -E or -S. If it runs an older Python, use a newer one. If it runs no Python, use a heap profiler that memdiag reads, such as heaptrack"},
 		{"one without a name", []lifetime{{"", 0, 30, rising}}, "process 100 (process 100) grew steadily"},
 		{"both", []lifetime{{"worker 0", 0, 30, rising}, {"worker 1", 0, 30, rising}}, "worker 0 (process 100) grew steadily"},
 		{"each is small, and they become more", children, "processes of child together grew steadily"},

@@ -53,8 +53,9 @@ func (p *Processes) sentence(e *Reserve) string {
 	if p.Recorded {
 		return text + ", beyond what recorded stacks explain"
 	}
-	return text + ". Source line unknown: no stacks were recorded there. If it runs Python, run longer: it is recorded once it has grown for some seconds, " +
-		"unless it has another user or an environment of its own. If not, use a heap profiler that memdiag reads, such as heaptrack"
+	return text + ". Source line unknown: no stacks were recorded there. If it runs Python 3.10 or later, run longer: it is recorded once it has grown for some seconds, " +
+		"unless it has another user, an environment of its own, or the option -I, -E or -S. If it runs an older Python, use a newer one. " +
+		"If it runs no Python, use a heap profiler that memdiag reads, such as heaptrack"
 }
 
 // Known says what is known about the reason.
