@@ -71,6 +71,7 @@ func (r *Result) sizeItems(rows []Row) {
 		lead.Reasons = append(lead.Reasons, f.Reasons[len(f.Reasons)-1])
 	} else {
 		f.Nodes, f.Rate.Bytes = &grown, e.Rate.Bytes
+		f.sized()
 		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 		f.Reasons = append(f.Reasons, inStepWith(others)...)
 		r.takeIn(&f, f.Holder, r.Series.Site(f.Rows[0]), lines)

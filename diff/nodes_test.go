@@ -108,6 +108,9 @@ func TestNodesThatBecomeMoreAreALeakOfWhatTheProcessGrowsBy(t *testing.T) {
 			if (f.Nodes != nil) != (c.rate > 0) {
 				t.Errorf("nodes take %+v", f.Nodes)
 			}
+			if c.rate > 0 && strings.Contains(strings.Join(f.Reasons, "; "), "size is unknown") {
+				t.Errorf("a size is unknown, beside a rate of %.0f bytes a step: %q", f.Rate.Bytes.Value, f.Reasons)
+			}
 			if n := f.Nodes; n != nil {
 				rate := float64(n.Growth) / (n.To - n.From)
 				if rate < 0.99*n.Rate.Bytes.Value || rate > 1.01*n.Rate.Bytes.Value {

@@ -3,6 +3,7 @@ package diff
 import (
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/judge"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -63,6 +64,7 @@ func (f *Finding) memory() memory {
 func (r *Result) putBehind(f *Finding, rows []*Row, rate Rate) {
 	f.Behind = append(f.Behind, rows...)
 	f.Rate.Bytes = sum(f.Rate.Bytes, rate.Bytes)
+	f.sized()
 	if f.Rows[0].Device.Kind.InProcess() && (f.RunsOut != nil || f.ofNodes()) {
 		f.RunsOut = r.forecast(f.Rows[0], f.Rate)
 	}
@@ -99,4 +101,12 @@ func besideTensors(leak, f *Finding) bool {
 		at := frame.Headline(row.Frames)
 		return at >= 0 && ofOneCall(row.Frames[at:], f.Rows[0].Frames[f.Headline:])
 	})
+}
+
+// sized changes the reason of counted blocks whose size is unknown, once their finding has a rate in bytes.
+func (f *Finding) sized() {
+	if at := slices.Index(f.Reasons, judge.SizeUnknown); at >= 0 && f.Rate.Bytes.Value > 0 {
+		f.Reasons = slices.Clone(f.Reasons)
+		f.Reasons[at] = "their own size is not recorded, so the rate is of the memory that grows with them"
+	}
 }

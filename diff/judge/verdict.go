@@ -58,6 +58,9 @@ func (j *Judgement) Call(v Verdict, e Evidence, format string, args ...any) {
 	j.Because(format, args...)
 }
 
+// SizeUnknown is a reason for blocks that were counted without their sizes.
+const SizeUnknown = "their size is unknown, and they use the process's memory"
+
 // Because adds a reason.
 func (j *Judgement) Because(format string, args ...any) {
 	j.Reasons = append(j.Reasons, fmt.Sprintf(format, args...))
@@ -94,7 +97,7 @@ func (q *Question) Judge(w series.Without) Judgement {
 		j.Shape = BytesOnly
 	}
 	if h.Whole.Counted && (j.Verdict == Leak || j.Verdict == Inconclusive) {
-		j.Because("their size is unknown, and they use the process's memory")
+		j.Because(SizeUnknown)
 	}
 	return j
 }
