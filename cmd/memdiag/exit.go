@@ -130,5 +130,8 @@ func hintOf(err error) string {
 	if f, ok := errors.AsType[*snapshot.FormatError](err); ok {
 		return f.Hint
 	}
+	if w, ok := errors.AsType[*rundir.WriteError](err); ok {
+		return writeHint(w)
+	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // result calls write with the file that -o names, or with standard output if path is "" or "-". A file appears under its name complete,
@@ -118,12 +119,29 @@ func (s *sink) sync(file *os.File) error {
 	return s.err
 }
 
-// cannotWrite is an error with the user's path, not that of a temporary file.
+// cannotWrite is an error with the user's path, not that of a temporary file, and with a hint where there is one.
 func cannotWrite(path string, err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		err = at.Err
 	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
 		err = at.Err
 	}
-	return &exitError{exitOwn, fmt.Errorf("%s: %w", path, err)}
+	failed := fmt.Errorf("%s: %w", path, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		failed = withHint(failed, "make the folder first, or choose another")
+	} else if hint := writeHint(err); hint != "" {
+		failed = withHint(failed, "%s", hint)
+	}
+	return &exitError{exitOwn, failed}
+}
+
+// writeHint says what to do where a file or a folder cannot be written; "" if that is unknown.
+func writeHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "choose a folder that you may write"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space, or choose a folder on another disk"
+	}
+	return ""
 }
