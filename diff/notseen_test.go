@@ -35,7 +35,7 @@ func TestWhatWasNotSeenIsSaidInOnePlace(t *testing.T) {
 			"growth of 1 process that ended too soon to measure",
 		}},
 		{"of a role that grows, one that was brief", grows, snapshot.Info{}, 0, []string{"allocations in 1 process (loader worker), whose total memory alone was recorded"}},
-		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000}, 0, []string{
+		{"the agent stopped, and the end was not watched", workers[:1], snapshot.Info{Unseen: []snapshot.Unseen{{What: "recording stopped"}}, Steps: 1000, Command: []string{"a"}}, 0, []string{
 			"recording stopped", "no snapshot was taken after step 70 of 1000",
 		}},
 		{"/proc is hidden", nil, snapshot.Info{Command: []string{"a"}, Finished: &ended, Steps: 70}, 0, []string{"other processes of the command: the system gave no information"}},

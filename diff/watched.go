@@ -27,9 +27,9 @@ func unwatched(run *snapshot.Run) string {
 	if last.Step != snapshot.NoStep {
 		switch before := all[len(all)-2].Mark.Step; {
 		case float64(info.Steps-last.Step) > unwatchedShare*float64(info.Steps):
-			return fmt.Sprintf("no snapshot was taken after step %d of %d", last.Step, info.Steps)
+			return fmt.Sprintf("no snapshot was taken after step %d of %d", last.Step, info.Steps) + shorter(info, chosen)
 		case chosen && thinned(len(all), float64(last.Step-before), float64(last.Step-max(0, all[0].Mark.Step))):
-			return fmt.Sprintf("no snapshot was taken between step %d and the last one, of step %d", before, last.Step)
+			return fmt.Sprintf("no snapshot was taken between step %d and the last one, of step %d", before, last.Step) + shorter(info, chosen)
 		}
 		return ceased(run)
 	}
@@ -52,6 +52,18 @@ func unwatched(run *snapshot.Run) string {
 		return fmt.Sprintf("no snapshot was taken in the %s before the last one", roughly(last.Time.Sub(before)))
 	}
 	return ""
+}
+
+// evenly is how many snapshots a run gets with the interval that shorter names.
+const evenly = 20
+
+// shorter names an interval with which the recorder would have watched the whole run, if it chose the moments: where a
+// snapshot costs as much as many steps, it takes few.
+func shorter(info *snapshot.Info, chosen bool) string {
+	if !chosen || info.Steps < evenly || len(info.Unseen) > 0 { // recording may have stopped
+		return ""
+	}
+	return fmt.Sprintf(" (record with --every %d)", info.Steps/evenly)
 }
 
 // starvedShare is the share of its time that a starved program waited for a processor, and leastWorked how much time

@@ -31,8 +31,8 @@ func TestAVerdictOnARunOfWhichTheRestWentUnseenIsNotStrong(t *testing.T) {
 	}{
 		{"to the end", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 0, 0, ""},
 		{"but for the last fifth, as the recorder may leave it", steps(0, 10, 20, 30, 40, 50, 60, 70, 80), 100, 0, 0, ""},
-		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "no snapshot was taken after step 100 of 300"},
-		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot was taken between step 80 and the last one"},
+		{"a third of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 300, 0, 0, "no snapshot was taken after step 100 of 300 (record with --every 15)"},
+		{"one for the last half of the steps", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 0, "no snapshot was taken between step 80 and the last one, of step 160 (record with --every 8)"},
 		{"snapshots as far apart as was asked for", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 160), 160, 0, 80, ""},
 		{"the steps ceased early", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 100, 300, 0, "no step and no snapshot came in the last 3 minutes of 5 minutes, after step 100"},
 		{"no snapshot of the last steps, which took long", steps(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), 110, 300, 0, "no snapshot came in the last 3 minutes of 5 minutes, after step 100"},

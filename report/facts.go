@@ -124,7 +124,7 @@ func findingFacts(r *diff.Result, f *diff.Finding) []fact {
 	out = append(out, causeFacts(f)...)
 	add("Why", reasons(f))
 	add(testLabel, testText(f))
-	add("To decide", moreText(r, f.More))
+	add("To decide", moreText(r.Series.Axis.Unit, f.More))
 	add("Runs out", runsOutText(r, f))
 	where := deviceName(f.Rows[0].Device)
 	switch {

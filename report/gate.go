@@ -125,7 +125,7 @@ func Doubled(d *baseline.Doubled) string {
 // told is how many findings GateFindings describes.
 const told = 3
 
-// GateFindings writes, for the leaks that fail or else for possible leaks, who holds them and how to fix them. If there are several,
+// GateFindings writes, for the leaks that fail or else for possible leaks, who holds them, and how to fix or decide them. If there are several,
 // the first three are described, each after its rate and line, and the last line counts the others. Paths are relative to here.
 func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	var b strings.Builder
@@ -139,7 +139,7 @@ func GateFindings(w io.Writer, o *baseline.Outcome, here Folder) error {
 	more := len(failing) - told
 	if len(failing) == 0 {
 		for _, f := range o.Undecided[:min(len(o.Undecided), told)] {
-			fmt.Fprintf(&b, "possible leak: %s\n%s", growthText(f), inShort(f))
+			fmt.Fprintf(&b, "possible leak: %s\n%s%s", growthText(f), inShort(f), toDecide(f))
 		}
 		more = len(o.Undecided) - told
 	}
@@ -160,6 +160,17 @@ func inShort(f *diff.Finding) string {
 		out += "  Cause: " + f.Cause.Name + " (memdiag explain " + f.Cause.ID + ")\n  Fix: " + f.Cause.Fix + "\n"
 	}
 	return out
+}
+
+// toDecide is a line that says what would decide a possible leak, or why it is undecided; "" if neither is known.
+func toDecide(f *diff.Finding) string {
+	if more := moreText(f.Rate.Unit, f.More); more != "" {
+		return "  To decide: " + more + "\n"
+	}
+	if why := reasons(f); why != "" {
+		return "  Why: " + why + "\n"
+	}
+	return ""
 }
 
 // GateStates writes a line with the state of each leak, of each finding within a declared bound, and of each entry of a baseline. Paths

@@ -510,3 +510,20 @@ func TestLeaksBeyondTheFirstAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestAPossibleLeakSaysWhatDecidesIt: the gate ended with 4 and named its line alone.
+func TestAPossibleLeakSaysWhatDecidesIt(t *testing.T) {
+	f := *gateOf(diff.Leak).Outcome.Leaks[0].Finding
+	f.Verdict, f.Reasons = diff.Inconclusive, []string{"it rises no faster than the batch size; keep that constant to decide"}
+	longer := f
+	longer.More = diff.More{Steps: 180, Snapshots: 9}
+	var text strings.Builder
+	if err := GateFindings(&text, &baseline.Outcome{Undecided: []*diff.Finding{&f, &longer}}, Folder{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  Why: it rises no faster than the batch size; keep that constant to decide.\n", "  To decide: about 180 more steps and 9 more snapshots\n"} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("%q; want once %q", text.String(), want)
+		}
+	}
+}

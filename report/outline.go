@@ -15,7 +15,9 @@ func HolderText(f *diff.Finding) string { return unglued(held(f)) }
 func ReserveText(e *diff.Reserve) string { return reserveText(e) }
 
 // MoreText says what would decide an inconclusive finding; "" if that is unknown.
-func MoreText(r *diff.Result, f *diff.Finding) string { return unglued(moreText(r, f.More)) }
+func MoreText(r *diff.Result, f *diff.Finding) string {
+	return unglued(moreText(r.Series.Axis.Unit, f.More))
+}
 
 // CheckText is "512 KiB (500 KiB to 520 KiB) a step, and with the change 0 B".
 func CheckText(c *baseline.Check) string {

@@ -178,11 +178,11 @@ func span(d time.Duration) string {
 	return duration(d)
 }
 
-// moreText says how much more time, steps or snapshots would decide something; "" if unknown.
-func moreText(r *diff.Result, m diff.More) string {
+// moreText says how much more time (if the unit is seconds), or how many steps and snapshots would decide something; "" if unknown.
+func moreText(unit diff.Unit, m diff.More) string {
 	var parts []string
 	switch {
-	case m.Steps > 0 && r.Series.Axis.Unit == diff.Second:
+	case m.Steps > 0 && unit == diff.Second:
 		parts = append(parts, glue(span(time.Duration(m.Steps)*time.Second))+" more")
 	case m.Steps > 0:
 		parts = append(parts, count(m.Steps, "more step"))
@@ -212,7 +212,7 @@ func leastText(r *diff.Result) string {
 		if r.Leaks() > 0 {
 			text = "the run is too short, or has too few snapshots, to show slower leaks"
 		}
-		if more := moreText(r, r.LeastMore()); more != "" {
+		if more := moreText(unit, r.LeastMore()); more != "" {
 			text += "; that takes " + more
 		}
 		return text
