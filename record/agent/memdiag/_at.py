@@ -1,7 +1,8 @@
 """What the program's threads do when a snapshot is taken. It shows that a run reached its work, even if the work leaves nothing in memory."""
 
 import os
-import sys
+
+from ._frames import back, current
 
 # Threads that are recorded, at most; and frames of each, from the innermost.
 THREADS, DEPTH = 8, 64
@@ -10,15 +11,15 @@ OURS = os.path.dirname(__spec__.origin)
 
 def fill(snapshot, ours):
     """Adds the stacks of all threads except ours."""
-    for thread, frame in list(sys._current_frames().items()):
+    for thread, frame in list(current().items()):
         if thread == ours or len(snapshot.at) == THREADS:
             continue
         while frame is not None and frame.f_code.co_filename.startswith(OURS):
-            frame = frame.f_back
+            frame = back(frame)
         frames = []
         while frame is not None and len(frames) < DEPTH:
             code = frame.f_code
             frames.append((getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno or 0))
-            frame = frame.f_back
+            frame = back(frame)
         if frames:
             snapshot.at.append(snapshot.stacks.add(("at", *frames), lambda: frames))

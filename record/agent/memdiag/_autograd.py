@@ -1,8 +1,9 @@
 """Whether autograd is at rest. The backward pass frees what it has used without Python's lock, and replaces gradients. A thread that reads
 its graph meanwhile would crash."""
 
-import sys
 from _thread import get_ident
+
+from ._frames import back, current
 
 # A thread whose first function is in one of these modules never calls autograd.
 HELPERS = ("concurrent.futures.process", "debugpy.", "ipykernel.", "logging.", "mlflow.", "multiprocessing.queues", "prometheus_client.",
@@ -19,20 +20,20 @@ def quiet(agent):
 
 def rests(own):
     """Whether no thread but this one and our own may call autograd while its graph is read."""
-    return all(helps(frame) for thread, frame in sys._current_frames().items() if thread not in (get_ident(), own))
+    return all(helps(frame) for thread, frame in current().items() if thread not in (get_ident(), own))
 
 
 def helps(frame):
     """Whether the thread with this innermost frame is a library's helper, or waits for other threads."""
     while frame is not None and place(frame) not in WAITS and place(frame)[0] == "threading":
-        frame = frame.f_back
+        frame = back(frame)
     if frame is None or place(frame) in WAITS:
         return frame is not None
     first = ""
     while frame is not None:
         module = place(frame)[0]
         first = first if module == "threading" else module
-        frame = frame.f_back
+        frame = back(frame)
     return first.startswith(HELPERS)
 
 

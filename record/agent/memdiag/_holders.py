@@ -16,6 +16,7 @@ from ._budget import Budget
 from ._ceased import moment_of
 from ._census import unasked
 from ._clock import work
+from ._frames import current
 from ._graph import Graphs
 from ._graph_walk import BIRTHS, NAMELESS, SECONDS, TRACED
 from ._handlers import raised
@@ -272,7 +273,7 @@ class Search:
             walk.containers = []
         # A walk makes many objects, for which the collector would go through all of the program's. It stays on while another thread of the
         # program runs: that would see it off, or may switch it off itself.
-        paused = gc.isenabled() and sys._current_frames().keys() <= {get_ident(), self.agent.ticker.thread}
+        paused = gc.isenabled() and current().keys() <= {get_ident(), self.agent.ticker.thread}
         if paused:
             gc.disable()
         try:

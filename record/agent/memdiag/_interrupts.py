@@ -3,8 +3,9 @@
 import _signal
 import _thread
 import os
-import sys
 import time
+
+from ._frames import back, current
 
 HERE = os.path.dirname(__spec__.origin) + os.sep
 # Seconds between looks at whether the main thread is back in the program, and how many looks there are.
@@ -39,9 +40,9 @@ def again(thread):
     """Interrupts a thread once it runs nothing of ours."""
     for _ in range(LOOKS):
         time.sleep(APART)
-        frame = sys._current_frames().get(thread)
+        frame = current().get(thread)
         while frame is not None and not frame.f_code.co_filename.startswith(HERE):
-            frame = frame.f_back
+            frame = back(frame)
         if frame is None:
             break
     _signal.pthread_kill(thread, _signal.SIGINT)

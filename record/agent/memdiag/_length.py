@@ -16,6 +16,7 @@ from _thread import _local as threading_local
 from _thread import get_ident
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
+from ._frames import back, current, variables
 from ._tracing import ours, runs, threads
 
 OPTIMIZED = 1  # CO_OPTIMIZED: the frame of a function
@@ -91,11 +92,11 @@ def scope(root, name):
     if not root.endswith(".<locals>"):
         return contents(sys.modules[root])[name]
     function = root[: -len(".<locals>")]
-    for frame in list(sys._current_frames().values()):
+    for frame in list(current().values()):
         while frame is not None:
             if frame.f_code.co_flags & OPTIMIZED and getattr(frame.f_code, "co_qualname", frame.f_code.co_name) == function:
                 return locals_of(frame)[name]
-            frame = frame.f_back
+            frame = back(frame)
     raise LookupError(function)
 
 
@@ -109,7 +110,7 @@ def waiting(function):
 
 def locals_of(frame):
     """The locals of a function that runs, or that an exception has ended."""
-    copy = dict(frame.f_locals)
+    copy = dict(variables(frame))
     forget(frame)
     return copy
 
@@ -120,7 +121,7 @@ def forget(frame):
     the locals from there."""
     if (frame.f_code.co_flags & OPTIMIZED and sys.gettrace() is None and sys.getprofile() is None and ours(frame.f_trace)
             and not runs(sys._getframe()) and not hooked()):
-        names, mine, traced = frame.f_locals, {get_ident()}, threads()
+        names, mine, traced = variables(frame), {get_ident()}, threads()
         # No call between the check of traced and the clearing: Python would let another thread run, which may begin to trace.
         if type(names) is dict and sys.getrefcount(names) <= ALONE and traced <= mine:
             names.clear()

@@ -8,6 +8,7 @@ searched: each takes longer than a snapshot may.
 import sys
 import types
 
+from ._frames import back, current
 from ._length import contents, members
 
 
@@ -32,11 +33,11 @@ class Names:
 
     def look(self):
         self.modules = {contents(m).get("__file__"): m for m in list(sys.modules.values()) if issubclass(type(m), types.ModuleType)}
-        for frame in list(sys._current_frames().values()):
+        for frame in list(current().values()):
             while frame is not None:
                 if frame.f_code.co_name == "<module>":
                     self.codes[frame.f_code.co_filename] = {frame.f_code}
-                frame = frame.f_back
+                frame = back(frame)
 
     def forget(self):
         """Drops references to code objects, which the program may free."""

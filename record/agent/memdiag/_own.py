@@ -2,9 +2,10 @@
 
 import gc
 import math
-import sys
 import time
 from _thread import get_ident
+
+from ._frames import current
 
 # Sizes of bytes objects that malloc allocates and that glibc caches when they are freed; EACH: how many it caches of each size.
 SMALLEST, LARGEST, EACH = 480, 1008, 7
@@ -66,7 +67,7 @@ class Own:
     def threads(self):
         """The frame and instruction of each other thread of the program. A thread that is there again later has not run."""
         ours = get_ident(), self.agent.ticker.thread
-        return {thread: (frame, frame.f_lasti) for thread, frame in sys._current_frames().items() if thread not in ours}
+        return {thread: (frame, frame.f_lasti) for thread, frame in current().items() if thread not in ours}
 
     def now(self):
         return self.agent.heap.blocks(), self.agent.heap.malloc()

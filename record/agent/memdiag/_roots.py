@@ -8,6 +8,7 @@ from _weakref import ref as weak_reference
 from functools import _lru_cache_wrapper as lru_cache_wrapper
 
 from ._clock import work
+from ._frames import back, current
 from ._length import FRAMES, OPTIMIZED, SUSPENDED, contents, locals_of, members, module_of
 from ._objects import of_types
 from ._places import Node
@@ -50,11 +51,11 @@ class Roots:
         here = __name__.rpartition(".")[0]
         if main is not None:
             self.module("__main__", main)
-        for frame in reversed(list(sys._current_frames().values())):  # the main thread first
+        for frame in reversed(list(current().values())):  # the main thread first
             frames = []
             while frame is not None:
                 frames.append(frame)
-                frame = frame.f_back
+                frame = back(frame)
             for frame in reversed(frames):  # so an object gets the name that the outermost function gives it
                 name = frame.f_globals.get("__name__", "")
                 if frame.f_code.co_flags & OPTIMIZED and (name == LOADER and "__mp_main__" in sys.modules or not (type(name) is str and name.startswith((here, "torch.", "importlib.", "threading")))):

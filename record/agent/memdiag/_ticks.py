@@ -13,6 +13,7 @@ import time
 
 from . import _tracing
 from ._clock import clock, read
+from ._frames import back, current
 from ._own import fill_caches, waited
 from ._role import role
 from ._turn import Turn
@@ -206,7 +207,7 @@ class Ticker:
         if "jax" in sys.modules:
             return
         what, self.asked, self.owed = self.asked, None, True
-        frame = sys._current_frames().get(self.main)
+        frame = current().get(self.main)
         if what and runs(frame) and not _tracing.runs(frame) and not loads_ctypes():
             importing = imports(frame)
             del frame  # else the function's locals would outlive it
@@ -253,9 +254,7 @@ def runs(frame):
                 return False
             within = within or code.co_name == "_bootstrap"
         called = code.co_name
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+        frame = back(frame)
     return within and called in ROOTS
 
 
@@ -269,7 +268,7 @@ def imports(frame):
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
-        frame = frame.f_back
+        frame = back(frame)
     return False
 
 

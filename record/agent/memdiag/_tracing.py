@@ -9,6 +9,8 @@ import sys
 import types
 from _thread import get_ident
 
+from ._frames import back, current
+
 # The names of the functions, and their files.
 FUNCTIONS = "call", "line", "__call__"
 FILES = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
@@ -46,7 +48,7 @@ def ours(function):
 def threads():
     """The threads in which a function is on or runs. It is a view: it changes as they begin and end."""
     if THREADS:
-        frames = sys._current_frames()
+        frames = current()
         for thread, state in list(THREADS.items()):
             if thread not in frames or state == LEFT and not runs(frames[thread]):
                 THREADS.pop(thread, None)
@@ -59,5 +61,5 @@ def runs(frame):
     while frame is not None:
         if frame.f_code.co_name in FUNCTIONS and frame.f_code.co_filename in FILES:
             return True
-        frame = frame.f_back
+        frame = back(frame)
     return False

@@ -18,6 +18,7 @@ import time
 
 from . import _lost
 from ._clock import work
+from ._frames import current
 from ._free import free
 from ._own import held, waited
 from ._traces import DEEP, DEPTH, TORCH_DEPTH, by_stack, changes, cut_off, leave_out, read, shortened
@@ -162,7 +163,7 @@ class Windows:
         Python's lock for longer. Then the extra time of the steps on the clock counts, up to the extra processor time of the process."""
         clock, programs, process = self.began
         cost = self.agent.programs() - programs - steps * self.plain
-        if len(sys._current_frames()) > OWN:
+        if len(current()) > OWN:
             longer = time.monotonic() - clock - steps * self.lasts
             cost = max(cost, min(longer, time.process_time() - process - steps * self.all))
         return cost
