@@ -17,10 +17,8 @@ def _start():
     try:
         _uncounted()
         if sys.version_info >= (3, 10):  # an older one has not all that the agent is written in
-            _load_ours(here)
-            import memdiag
-
-            memdiag._start()
+            package = _load_ours(here)
+            package._start()
     except Exception:
         pass  # memdiag sees that no agent reported, and says so
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -52,8 +50,8 @@ def _uncounted():
 
 
 def _load_ours(here):
-    """Python writes the agent's bytecode, for this process's children and the next run, even if it may write none of the
-    program's."""
+    """Returns the agent's package. Python writes its bytecode, for this process's children and the next run, even if it may write none of
+    the program's."""
     import os
     import sys
     from _frozen_importlib_external import FileFinder, SourceFileLoader, cache_from_source
@@ -78,6 +76,42 @@ def _load_ours(here):
 
     for folder in (here, here + "/memdiag"):
         sys.path_importer_cache[folder] = FileFinder(folder, (Loader, [".py"]))
+    if not _theirs(here):
+        import memdiag
+
+        return memdiag
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import spec_from_file_location
+
+    file = here + "/memdiag/__init__.py"
+    spec = spec_from_file_location("_memdiag", loader=Loader("_memdiag", file), submodule_search_locations=[here + "/memdiag"])
+    sys.modules["_memdiag"] = package = module_from_spec(spec)
+    spec.loader.exec_module(package)
+    return package
+
+
+def _theirs(here):
+    """Whether memdiag is the name of a module of the program's own, which its imports must find."""
+    import os
+    import sys
+
+    run = os.environ.get("MEMDIAG_AGENT_DIR", "")
+    if os.environ.get("MEMDIAG_AGENT_ASIDE") == run:  # the parent found one; what spawn starts gets the folder later
+        return True
+    script = (getattr(sys, "argv", None) or [""])[0]
+    folders = [] if getattr(sys.flags, "safe_path", False) or sys.flags.isolated else [""]
+    if folders and script not in ("", "-c", "-m"):
+        folders = [script, os.path.dirname(os.path.realpath(script))]
+    for folder in folders + [p for p in sys.path if os.path.abspath(p or ".") != here]:
+        package = os.path.join(folder, "memdiag")
+        if os.path.isfile(package + "/__init__.py"):
+            if os.path.isfile(package + "/_agent.py"):
+                return False  # memdiag's own, that was installed
+        elif not os.path.isfile(package + ".py"):
+            continue
+        os.environ["MEMDIAG_AGENT_ASIDE"] = run
+        return True
+    return False
 
 
 def _hold(later):
@@ -128,4 +162,4 @@ def _interrupt():
 
 
 _start()
-del _start, _uncounted, _load_ours, _hold, _release, _interrupt
+del _start, _uncounted, _load_ours, _theirs, _hold, _release, _interrupt

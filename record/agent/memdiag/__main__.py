@@ -3,7 +3,14 @@
 import os
 import sys
 
-from . import _program
+# Python's own modules must not import the user's random.py from the current folder, which -m puts first.
+try:
+    if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated) and sys.path[:1] == [os.getcwd()]:
+        del sys.path[0]
+except FileNotFoundError:
+    pass  # there is no current folder any more
+
+from . import _program  # noqa: E402
 
 
 def main():
