@@ -300,7 +300,7 @@ agent = _ranks.Ranks()
 agent.dir, agent.rank = dir, 3
 def refused(*_):
     raise AssertionError("the folder is listed")
-os.listdir = os.scandir = refused
+_claims.os.listdir = _claims.os.scandir = refused
 print(agent.replaced(), _claims.claim(os.path.join(dir, ".claim_step_rank3")), agent.replaced())
 print(os.path.basename(_claims.beside(dir, 0)))
 `, "False True True\n.claim_tick_child1\n")

@@ -5,8 +5,9 @@ used the accelerator starts a driver: that would fix which GPUs are visible, and
 """
 
 import inspect
-import os
 import re
+
+from ._real import os
 
 # Events that are kept. Stacks are Python's only: resolving C++ stacks takes minutes when the record is dumped.
 EVENTS = 100_000

@@ -6,9 +6,7 @@ agent's report, and after a few errors the agent stops.
 
 import _thread
 import contextlib
-import os
 import sys
-import time
 
 from . import _at, _batches, _ceased, _exit, _files
 from ._child import Child
@@ -21,6 +19,7 @@ from ._kept import Kept
 from ._marks import Steps, number
 from ._own import Own
 from ._ranks import Ranks
+from ._real import os, time
 from ._report import Report
 from ._snapshot import Snapshot
 

@@ -1,8 +1,7 @@
 """What the program's threads do when a snapshot is taken. It shows that a run reached its work, even if the work leaves nothing in memory."""
 
-import os
-
 from ._frames import back, current
+from ._real import os
 
 # Threads that are recorded, at most; and frames of each, from the innermost.
 THREADS, DEPTH = 8, 64

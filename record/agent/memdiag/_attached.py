@@ -10,9 +10,9 @@ import collections
 import errno
 import fcntl
 import gc
-import os
 import sys
-import time
+
+from ._real import os, time
 
 # APART: seconds between looks at the lock. ANSWER: seconds that the main thread has to do what it is asked for. TRIES: how often it is
 # asked.

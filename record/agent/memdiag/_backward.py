@@ -4,9 +4,8 @@ PyTorch's record. It gets the stack of the call of backward."""
 import _thread
 import bisect
 import collections
-import os
-import time
 
+from ._real import os, time
 from ._ticks import ROOTS
 
 # Frames of a stack; and how many different stacks are kept, at most.

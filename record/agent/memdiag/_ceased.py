@@ -4,7 +4,7 @@ After its last step the program is recorded by the clock, like one without steps
 was a long evaluation or a checkpoint. Then these records are dropped, and the state from before is restored.
 """
 
-import time
+from ._real import time
 
 # Steps have ceased if none came for TIMES times the longest interval between two, and for FLOOR seconds. Evaluations and checkpoints become
 # longer in a run, but rarely tenfold.

@@ -2,12 +2,11 @@
 
 import _thread
 import itertools
-import os
-import time
 
 from . import _batches, _ceased, _role
 from ._growth import grows
 from ._own import waited
+from ._real import os, time
 from ._role import helps, role
 
 # Seconds until a growing process that may not be recorded now asks again: at first, and at most.

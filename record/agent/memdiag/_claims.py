@@ -4,7 +4,7 @@ the seconds that the agent took in it: all these processes share one budget.
 The number of a process may be used again by another one. So a claim also has the time at which its process began.
 """
 
-import os
+from ._real import open, os
 
 # How many other processes of a rank are recorded at most, at once and in all.
 AT_ONCE, IN_ALL = 32, 256

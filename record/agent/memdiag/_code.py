@@ -6,9 +6,7 @@ For some steps, Python calls us for each function that is called, and for each l
 
 import _tracemalloc
 import importlib.machinery
-import os
 import sys
-import time
 import types
 import zlib
 from _thread import get_ident
@@ -18,6 +16,7 @@ from ._clock import SLOWS, clock, read, work
 from ._handlers import raised
 from ._length import forget
 from ._passes import OURS, compiles
+from ._real import open, os, time
 from ._roots import is_programs_file
 from ._ticks import imports
 from ._tracing import trace

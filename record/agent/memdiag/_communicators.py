@@ -1,10 +1,11 @@
 """What takes GPU memory beside PyTorch's allocator, as far as it is known: how many communicators there are, and the buffers in NCCL's own
 log, if the program has NCCL write one (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=ALLOC, NCCL_DEBUG_FILE)."""
 
-import os
 import re
 import socket
 import sys
+
+from ._real import open, os
 
 # An allocation on a GPU, as NCCL 2.18 to 2.30 log it: the GPU, bytes, and address. They do not log frees.
 ALLOCATED = re.compile(rb"\[(\d{1,4})\] NCCL INFO .*\b(?:CUMEM Alloc|Cuda Calloc|Cuda CallocAsync|Cuda Alloc|Persistent cudaMallocAsync work buf) Size (\d{1,15}) pointer (0x[0-9a-f]{1,16})")

@@ -2,12 +2,12 @@
 call sites.
 """
 
-import os
 import struct
 
 from ._budget import Budget
 from ._clock import work
 from ._files import NOFOLLOW
+from ._real import os
 
 # What counting may cost: seconds at the start, plus a share of the time; steps beyond that are left out. After POINTS points only every
 # second step has one, after twice as many every third, …, so that a long run's log stays small.

@@ -6,7 +6,6 @@ that: it would create a context in loader workers and before forks, and fix whic
 
 import collections
 import functools
-import os
 import pickle
 import sys
 
@@ -15,6 +14,7 @@ from ._backward import Backward
 from ._blocks import Blocks
 from ._budget import Budget
 from ._clock import work
+from ._real import os
 from ._ring import Ring
 
 # What snapshots with the record may cost: seconds at the start, plus a share of the time. Listing a hundred thousand events takes 0.7 s,

@@ -6,7 +6,8 @@ cannot break the capture of a graph. If the library or the GPU in it is missing,
 """
 
 import ctypes
-import os
+
+from ._real import os
 
 # The number of the system's own process namespace. In another one, such as a container's, NVML's process ids are not those that the process
 # knows.

@@ -1,8 +1,9 @@
 """Files of the run's folder."""
 
 import errno
-import os
 import zlib
+
+from ._real import os
 
 # The disk is full, or the user's quota.
 FULL = errno.ENOSPC, errno.EDQUOT

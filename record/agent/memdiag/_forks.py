@@ -1,7 +1,8 @@
 """Calls a function in each forked child, as long as that is wanted. Python itself cannot unregister such a function."""
 
-import os
 import types
+
+from ._real import os
 
 
 def after_fork(f):

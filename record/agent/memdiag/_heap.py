@@ -6,15 +6,14 @@ tensors do. The heap is traced all the time only on request (--python-heap on), 
 
 import _tracemalloc
 import gc
-import os
 import sys
-import time
 
 from . import _names, _room
 from ._budget import Budget
 from ._free import ALL_FREE, free_tuples
 from ._native import Native
 from ._own import held
+from ._real import open, os, time
 from ._traces import DEPTH, TORCH_DEPTH, by_stack, is_ours
 from ._windows import ENOUGH, VAIN, Windows
 

@@ -2,10 +2,9 @@
 
 import _signal
 import _thread
-import os
-import time
 
 from ._frames import back, current
+from ._real import os, time
 
 HERE = os.path.dirname(__spec__.origin) + os.sep
 # Seconds between looks at whether the main thread is back in the program, and how many looks there are.

@@ -8,12 +8,12 @@ import gc
 import itertools
 import random
 import sys
-import time
 
 from ._census import unasked
 from ._clock import work
 from ._handlers import raised
 from ._length import attribute, dict_of, lru_cache_wrapper, members, mro, own, reach
+from ._real import time
 from ._roots import Registries
 from ._switches import Switches
 from ._walk import Walk, key_text

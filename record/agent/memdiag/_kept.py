@@ -1,12 +1,11 @@
 """Writes this process's snapshots to the run's folder, and thins them out."""
 
-import json
-import os
 import re
 
 from . import _claims, _files
 from ._clock import work
 from ._own import waited
+from ._real import json, os
 
 # Snapshots that stay. If there are more, every second one is removed and the interval doubles.
 MOST = 32

@@ -8,12 +8,12 @@ import _thread
 import _tracemalloc
 import collections
 import sys
-import time
 
 from ._budget import Budget
 from ._clock import SLOWS, clock, read, work
 from ._own import elsewhere, held
 from ._passes import Passes, stack
+from ._real import time
 
 # What windows may cost: seconds at the start, plus a share of the time. PART: seconds that must be left to open one; twice as many after one
 # that has used up the budget.

@@ -2,10 +2,10 @@
 
 import gc
 import math
-import time
 from _thread import get_ident
 
 from ._frames import current
+from ._real import open, time
 
 # Sizes of bytes objects that malloc allocates and that glibc caches when they are freed; EACH: how many it caches of each size.
 SMALLEST, LARGEST, EACH = 480, 1008, 7

@@ -1,9 +1,10 @@
 """The versions of the installed packages that the program had imported."""
 
-import os
 import re
 import sys
 import types
+
+from ._real import os
 
 FOLDERS = "site-packages", "dist-packages"
 # At most so many packages are listed.

@@ -1,12 +1,12 @@
 """Makes Python call us, for a while, for each function that is called and for each line of the program's own code."""
 
 import _tracemalloc
-import os
 import sys
 from _thread import get_ident
 
 from ._handlers import raised
 from ._length import forget
+from ._real import os
 from ._roots import is_programs_file
 from ._tracing import runs, trace
 

@@ -1,10 +1,9 @@
 """Which process of a run records what: the process of a rank, and those beside it."""
 
-import os
 import sys
-import time
 
 from . import _claims
+from ._real import os, time
 from ._role import below, helps, role, started, title
 
 # Variables that give a rank, and how many digits it may have. memdiag reads them, too.

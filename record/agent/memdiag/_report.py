@@ -1,11 +1,10 @@
 """What this process reports to memdiag about the recording."""
 
-import json
-import os
 import sys
 
 from . import _claims, _exit, _files, _watch
 from ._due import TICKS_ALLOWANCE, TICKS_SHARE
+from ._real import json, os
 from ._role import role
 
 

@@ -1,8 +1,9 @@
 """What a person would call this process, as far as Python's own libraries know."""
 
-import os
 import re
 import sys
+
+from ._real import open, os
 
 # Names that multiprocessing gives to processes if nobody else does.
 UNNAMED = re.compile(r"[A-Za-z]*Process-([0-9:]+)")

@@ -4,7 +4,7 @@ Cached files that nobody has read recently count as available, since the kernel 
 swaps is as good as dead.
 """
 
-import os
+from ._real import open, os
 
 
 def room(proc="/proc", groups="/sys/fs/cgroup"):

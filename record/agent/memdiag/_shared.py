@@ -4,8 +4,9 @@ or are open.
 No object of the program needs to hold one: a segment that is closed but not unlinked stays in memory until the machine is restarted.
 """
 
-import os
 import sys
+
+from ._real import open, os
 
 # Segments that are followed, at most; and frames of a stack.
 MOST, DEPTH = 4_096, 48
@@ -27,7 +28,7 @@ class Shared:
             return  # macOS does not list them
         self.follow(_posixshmem, "shm_open", self.named)
         if hasattr(os, "memfd_create"):
-            self.follow(os, "memfd_create", self.nameless)
+            self.follow(sys.modules["os"], "memfd_create", self.nameless)
 
     def follow(self, owner, name, made):
         """Wraps a function, and calls made with the segment that it opens."""

@@ -1,9 +1,7 @@
 """A file in a run's folder to which lines are added: losses.csv and peaks.csv."""
 
-import os
-import time
-
 from ._files import NOFOLLOW, PERMISSIONS
+from ._real import os, time
 
 # APART: seconds between writes. WAITING: lines that wait, at most, until this process is one that records.
 APART, WAITING = 1.0, 10_000

@@ -9,13 +9,13 @@ import _thread
 import functools
 import math
 import sys
-import time
 
 from . import _threads
 from ._elsewhere import Elsewhere
 from ._leave import leave
 from ._mode import mode_class
 from ._price import Pace, Price
+from ._real import time
 from ._storages import Storages
 from ._units import Units
 

@@ -1,8 +1,8 @@
 """Reads tracemalloc's traces of a window: what was allocated, by stack, and what grew from look to look."""
 
-import os
 import sys
 
+from ._real import os
 from ._roots import is_programs_file
 from ._watch import WRAPPER
 

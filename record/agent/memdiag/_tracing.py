@@ -4,12 +4,12 @@ Before 3.13, Python copies a frame's variables to its f_locals before such a cal
 meanwhile, the frame would lose its variables.
 """
 
-import os
 import sys
 import types
 from _thread import get_ident
 
 from ._frames import back, current
+from ._real import os
 
 # The names of the functions, and their files.
 FUNCTIONS = "call", "line", "__call__"

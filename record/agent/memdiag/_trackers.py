@@ -6,13 +6,11 @@ closes no run, and uses none of the run's steps: the step is a metric of its own
 """
 
 import _thread
-import json
-import os
 import signal
 import sys
-import time
 
 from ._own import fill_caches
+from ._real import json, os, time
 
 # Seconds between looks for new figures, and between points of GPUs' memory.
 NAP, APART = 0.5, 10.0

@@ -14,13 +14,13 @@ import collections
 import marshal
 import math
 import sys
-import time
 
 from . import _lost
 from ._clock import work
 from ._frames import current
 from ._free import free
 from ._own import held, waited
+from ._real import time
 from ._traces import DEEP, DEPTH, TORCH_DEPTH, by_stack, changes, cut_off, leave_out, read, shortened
 
 # Whether tracemalloc may be ended while other threads allocate.
