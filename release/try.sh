@@ -103,3 +103,4 @@ mkdir "$work/source" # as a pip before 10 runs it
 tar xzf "$(ls "$work"/dist/*.tar.gz | grep -v -e -linux- -e -darwin-)" -C "$work/source" --strip-components 1
 ! (cd "$work/source" && "$python" setup.py egg_info) 2>"$work/refused.txt" || fail "setup.py does not refuse"
 grep -q 'memdiag has no wheel' "$work/refused.txt" || fail "$(cat "$work/refused.txt")"
+echo "release/try.sh: all checks passed"
