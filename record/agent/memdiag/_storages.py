@@ -43,9 +43,9 @@ class Storages:
         scattered between large blocks of malloc, so that new large blocks would have to go elsewhere."""
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
         for address in itertools.chain(self.young, self.late):
-            if address in table and expired(address):
+            # The entry goes first: another thread may fork after free, and the child would free it again.
+            if address in table and expired(address) and table.pop(address, self) is not self:
                 free(address)
-                del table[address]
         self.young, self.late = [], self.young
 
     def sweep(self):
@@ -54,15 +54,16 @@ class Storages:
         expired, free, table = self.weak._expired, self.weak._free_weak_ref, self.table
         gone = [a for a in list(table) if expired(a)]
         for address in gone:
-            free(address)
-            del table[address]
+            if table.pop(address, self) is not self:
+                free(address)
         self.young, self.late = [], []
 
     def release(self):
         free = getattr(getattr(self, "weak", None), "_free_weak_ref", None)
         if free is not None:
             for address in list(self.table):
-                free(address)
+                if self.table.pop(address, self) is not self:
+                    free(address)
         self.table, self.young, self.late, self.lent = {}, [], [], {}
 
     def number(self, key, frame):

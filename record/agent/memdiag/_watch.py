@@ -204,12 +204,12 @@ class Stays:
             return
         if len(self.before) > MORE * self.swept:
             for address in [a for a in self.before if expired(a)]:
+                self.before.discard(address)  # first: another thread may fork after free, and the child would free it again
                 free(address)
-                self.before.discard(address)
             self.swept = len(self.before)
         for address in [a for a in self.made if expired(a)]:
-            free(address)
             del self.made[address]
+            free(address)
         self.looks, self.sampled = [*self.looks[-RECENT:], (self.calls, self.ended)], self.sampled or weight > 1
         self.looked += self.ended
         self.judge()
