@@ -57,7 +57,7 @@ workload instead.`,
 			case job.workload != "" && len(args) > 0:
 				return usagef(cmd, "--workload and a command exclude each other")
 			case job.workload == "" && len(args) == 0 && profile == "":
-				return usagef(cmd, "neither a command nor --workload, which memdiag workloads lists")
+				return usagef(cmd, "there is no command to record, and no --workload")
 			case job.workload != "" && profile != "":
 				return usagef(cmd, "--pprof is for a command, or one that runs already")
 			case profile != "" && every.steps > 0:

@@ -167,5 +167,5 @@ func ResolveRun(name, dir string) (path string, err error) {
 	case len(names) > 0:
 		return "", notThere(name+": no such run", "the runs here: "+some(names))
 	}
-	return "", notThere(name+": no such run", "memdiag record --workload NAME makes one")
+	return "", notThere(name+": no such run", "memdiag record -- COMMAND makes one")
 }
