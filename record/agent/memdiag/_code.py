@@ -81,7 +81,6 @@ class Code:
         self.events = 0
         if imports(sys._getframe()):
             return
-        self.tidy()
         self.thread, frame, self.libraries = get_ident(), sys._getframe(), False
         while frame is not None:
             if self.programs(frame.f_code) is not None:
