@@ -2,12 +2,9 @@ package record_test
 
 import "testing"
 
-// TestTracingEndsWhilePythonPreparesACallOfIt: a JAX program ended in one of 20 runs with "'tuple' object is not callable". Python collected
-// garbage before it called the agent's trace function, and a signal's handler ended tracing in a weak reference's callback.
-func TestTracingEndsWhilePythonPreparesACallOfIt(t *testing.T) {
-	t.Parallel()
-	agentProgram(t, `
-import gc, sys, types
+// watches has both kinds of watch of lines, with an agent that allows all.
+const watches = `
+import sys, types
 from memdiag import _code, _passes
 
 class Lines(_passes.Passes):
@@ -18,7 +15,15 @@ class Clocked(_code.Code):
         super().__init__(agent)
         self.slower = types.SimpleNamespace(affords=lambda: True, spent=0.0)
 
-agent = types.SimpleNamespace(stopped=False, stepping=False, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 100.0)
+agent = types.SimpleNamespace(stopped=False, stepping=False, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 1e6)
+`
+
+// TestTracingEndsWhilePythonPreparesACallOfIt: a JAX program ended in one of 20 runs with "'tuple' object is not callable". Python collected
+// garbage before it called the agent's trace function, and a signal's handler ended tracing in a weak reference's callback.
+func TestTracingEndsWhilePythonPreparesACallOfIt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, watches+`
+import gc
 gc.collect(); gc.freeze()
 for watch in Lines(agent), Clocked(agent):
     watch.most = 1 << 30
@@ -46,19 +51,9 @@ for watch in Lines(agent), Clocked(agent):
 // Python called the trace function. Python then copied them back, and the program's variables were gone.
 func TestVariablesStayWhereAnotherThreadEndsTracing(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, `
-import sys, threading, time, types
-from memdiag import _code, _length, _passes
-
-class Lines(_passes.Passes):
-    def passed(self): pass
-
-class Clocked(_code.Code):
-    def __init__(self, agent):
-        super().__init__(agent)
-        self.slower = types.SimpleNamespace(affords=lambda: True, spent=0.0)
-
-agent = types.SimpleNamespace(stopped=False, stepping=False, heap=types.SimpleNamespace(tracing=False), elapsed=lambda: 1e6)
+	agentProgram(t, watches+`
+import threading, time
+from memdiag import _length
 sys.setswitchinterval(1e-5)
 for watch in Lines(agent), Clocked(agent):
     watch.most = 1 << 30

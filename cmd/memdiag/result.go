@@ -119,7 +119,7 @@ func (s *sink) sync(file *os.File) error {
 	return s.err
 }
 
-// cannotWrite is an error with the user's path, not that of a temporary file, and with a hint where there is one.
+// cannotWrite names the path that the user gave, in place of a temporary file's. It adds a hint if it knows one.
 func cannotWrite(path string, err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		err = at.Err

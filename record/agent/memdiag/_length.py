@@ -130,7 +130,7 @@ def forget(frame):
 def hooked():
     """Whether the program has other threads traced or profiled."""
     threading = sys.modules.get("threading")
-    return threading is not None and (threading._trace_hook is not None or threading._profile_hook is not None)
+    return any(getattr(threading, name, None) is not None for name in ("_trace_hook", "_profile_hook"))
 
 
 def defaults(function):
