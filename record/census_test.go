@@ -77,6 +77,8 @@ tensors.append(Tensor(16))
 Storage.data_ptr = lambda self: 100 * self.size
 pinned = types.SimpleNamespace(start=lambda pointer: 1024 if pointer == 1600 else None)
 print(list(_census.handled(torch, pinned=pinned)[0].values()))
+del Storage.resizable  # as in PyTorch 2.1
+print(_census.lender(tensors[1].storage))
 `
 
 // sliced has a hundred thousand tensors of ten thousand storages, ten in a row of each, and as many that have one by itself.
@@ -114,7 +116,7 @@ func TestManyTensorsOfOneStorageCountOnce(t *testing.T) {
 // A snapshot while torch.compile traced with dynamic shapes failed, and after three the recording ended.
 func TestATensorWhoseSizeIsASymbolTakesNoMemoryAndAPinnedOneHasARecord(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, traced, "[(8, 0)]\n[(8, 0)]\n")
+	agentProgram(t, traced, "[(8, 0)]\n[(8, 0)]\n0\n")
 }
 
 // remembered compares what a census remembers with all that there is, while tensors come and go and the collector

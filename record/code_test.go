@@ -162,7 +162,7 @@ from memdiag import _code, _length, _ticks
 looks = []
 def look(importing):
     looks.append(sorted(_length.locals_of(traced)))
-agent = SimpleNamespace(stopped=False, interrupting=False, seconds=1, child=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False), guarded=lambda what, f, *args: f(*args))
+agent = SimpleNamespace(stopped=False, interrupting=False, switch=lambda callback: None, seconds=1, child=False, elapsed=lambda: 0, heap=SimpleNamespace(tracing=False), guarded=lambda what, f, *args: f(*args))
 ticker = _ticks.Ticker(agent)
 class Lines(set):
     def add(self, line):

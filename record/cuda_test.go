@@ -74,6 +74,10 @@ _cuda_attach_out_of_memory_observer = observers.append
 def _len_torch_dispatch_stack(): return 1
 def _get_dispatch_stack_at(i): return None
 _dispatch_tls_is_dispatch_key_included = _has_torch_function_variadic = DisableTorchFunctionSubclass = None
+def _current_graph_task_id(): return -1
+class _dynamo:
+    class eval_frame:
+        set_eval_frame = skip_code = lambda given: None
 class _autograd:
     class SavedTensor: data = None
 class DispatchKey: Python = None
@@ -99,7 +103,7 @@ func withFakeTorch(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"torch/__init__.py": fakeTorch, "torch/_C.py": fakeC, "torch/optim/__init__.py": "", "torch/optim/optimizer.py": fakeOptimizer,
-		"torch/utils/__init__.py": "", "torch/utils/_python_dispatch.py": "class TorchDispatchMode: pass\n",
+		"torch/utils/__init__.py": "", "torch/utils/_python_dispatch.py": "class TorchDispatchMode: pass\n_pop_mode = _push_mode = None\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

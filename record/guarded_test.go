@@ -11,7 +11,7 @@ import threading, time, types
 from memdiag import _agent
 
 agent = _agent.Agent.__new__(_agent.Agent)
-agent.__dict__.update(stopped=False, took=0.0, working=threading.Lock(), ticker=types.SimpleNamespace(wait=lambda: False))
+agent.__dict__.update(stopped=False, took=0.0, switch=lambda callback: None, working=threading.Lock(), ticker=types.SimpleNamespace(wait=lambda: False))
 within, together, calls = threading.Lock(), [], []
 _agent.work = lambda: time.sleep(0.001) or 0.0  # lets other threads run
 

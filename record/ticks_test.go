@@ -179,7 +179,7 @@ def runs(frame):
     ticker.asked = None
     return True
 _ticks.runs = runs
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, guarded=lambda what, f, *_: print(what, f)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, switch=lambda callback: None, guarded=lambda what, f, *_: print(what, f)))
 ticker.asked = "snapshot"
 ticker.handle(None, None)
 `
@@ -195,7 +195,7 @@ import sys, types
 from memdiag import _ticks
 
 _ticks.runs = lambda frame: True
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, guarded=lambda what, f, *args: f(*args)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, switch=lambda callback: None, guarded=lambda what, f, *args: f(*args)))
 ticker.asked = lambda importing: ticker.act()
 ticker.handle(None, sys._getframe())
 print(ticker.owed)

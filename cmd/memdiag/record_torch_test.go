@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -167,6 +168,30 @@ func TestAScriptThatDoesNotLeakRaisesNoAlarm(t *testing.T) {
 				t.Errorf("exit code %d, want %d", r.code, want)
 			}
 		})
+	}
+}
+
+// The record of tensors ended at an operator that PyTorch 2.1 showed otherwise than later versions, and the gate passed.
+func TestAfterAnErrorAtAnOperatorTheGateIsUndecided(t *testing.T) {
+	heavytest.Skip(t, "a training with PyTorch")
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "train.py")
+	program := `
+import memdiag, torch
+memdiag._running.torch.largest = None
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(30):
+    model(torch.ones(4, 8)).mean().backward()
+    optimizer.step()
+`
+	if err := os.WriteFile(script, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r := recordProgram(t, []string{"record"}, torchPython(t), script)
+	var said bytes.Buffer
+	if code := run([]string{"gate", r.dir}, nil, &said, io.Discard); code != exitInconclusive || !strings.Contains(said.String(), "tensors on the CPU are not recorded") {
+		t.Errorf("exit code %d: %s", code, &said)
 	}
 }
 

@@ -1,4 +1,7 @@
-"""torch.compile, eagerly executed, traced and recompiled while steps go on; and a mode of the program's own."""
+"""torch.compile, eagerly executed, traced and recompiled while steps go on, and interrupted; and a mode of the program's own."""
+
+import os
+import signal
 
 import torch
 import torch._dynamo
@@ -32,4 +35,17 @@ for step in range(80):
     else:
         optimizer.step()
 print(loss.item(), sum(p.double().sum().item() for p in model.parameters()))
-print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+@torch.compile(backend="eager")
+def interrupted(x):
+    y = model(x)
+    os.kill(os.getpid(), signal.SIGUSR1)  # for the recorder
+    return y.mean()
+
+
+if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+for _ in range(3):
+    interrupted(torch.randn(4, 8))
+print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"], "frames", torch._dynamo.utils.counters["frames"]["total"])

@@ -1,5 +1,6 @@
 """What a dispatch mode could break, each printed as the sum of what it computed."""
 
+import inspect
 import pickle
 import threading
 import weakref
@@ -30,8 +31,21 @@ class Square(torch.autograd.Function):
         return 2 * g * ctx.saved_tensors[0]
 
 
-class Tagged(torch.Tensor):
+class Named:
+    def __init_subclass__(cls, name="", **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.name = name
+
+
+class Tagged(torch.Tensor, Named, name="tagged"):
     pass
+
+
+class Scaled(Tagged):
+    def __new__(cls, values, scale=1.0):
+        made = super().__new__(cls, [scale * v for v in values])
+        made.scale = scale
+        return made
 
 
 def train(model, x, y, steps, optimizer=None):
@@ -48,7 +62,8 @@ mlp = train(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)), x, y, 
 show("trained", *mlp.parameters())
 
 show("constructors", torch.Tensor(3, 2).zero_(), torch.Tensor([1.0, 2.0]), torch.tensor([3.0]), torch.FloatTensor([4.0]))
-show("subclass", torch.randn(4).as_subclass(Tagged) * 2)
+show("subclass", torch.randn(4).as_subclass(Tagged) * 2, Tagged([1.0, 2.0]), Tagged(torch.ones(3)), Scaled([1.0, 3.0], scale=2.0))
+print(Tagged.name, type(Scaled([1.0]) + 1).__name__, pickle.loads(pickle.dumps(Tagged([5.0]))), inspect.signature(Scaled))
 a = torch.randn(5, requires_grad=True)
 Square.apply(a).sum().backward()
 show("function", a.grad)

@@ -31,7 +31,7 @@ PATIENCE = 3
 
 class Agent(Due, Ranks, Child, Kept, Report):
     def __init__(self, settings):
-        from . import _code, _losses, _shared
+        from . import _code, _compiled, _losses, _shared
 
         Due.__init__(self, settings)
         for part in Ranks, Child, Kept, Report:
@@ -50,6 +50,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         self.stopped = False
         self.working = _thread.allocate_lock()  # held while the agent works for a thread of the program
         self.entered, self.took = 0.0, 0.0  # processor seconds: when the agent's current work began, and how long all before took
+        self.switch = _compiled.ignore  # PyTorch's set_eval_frame: with None, torch.compile leaves out what this thread calls
         self.interrupting = False  # the agent's signal handler runs: it may interrupt the program anywhere
         self.sources = []
         self.own = Own(self)
@@ -67,6 +68,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         working = self.working
         if self.stopped or not working.acquire(False) and not (self.ticker.wait() and working.acquire(False)):
             return None
+        prior = self.switch(None)
         try:
             self.entered = work()
             with Held():
@@ -80,6 +82,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         finally:
             self.took += work() - self.entered
             working.release()
+            self.switch(prior)
         return None
 
     def programs(self):

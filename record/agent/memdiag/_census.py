@@ -32,8 +32,9 @@ LEAF, RESULT = 1, 2
 
 def lender(storage):
     """The address of a storage's memory if another library owns it, such as NumPy after torch.from_numpy or torch.as_tensor. Several storages may
-    lie there. 0 if it is PyTorch's, or shared by processes, like the batches of a loader's workers. None if there is no memory."""
-    if storage.resizable() or storage.is_shared():
+    lie there. 0 if it is PyTorch's, or shared by processes, like the batches of a loader's workers, or unknown. None if there is no memory."""
+    resizable = getattr(storage, "resizable", None)  # from PyTorch 2.2 on
+    if resizable is None or resizable() or storage.is_shared():
         return 0
     try:
         return storage.data_ptr() or None

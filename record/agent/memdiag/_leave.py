@@ -4,12 +4,16 @@ import sys
 
 from ._tracing import profile
 
-# PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt.
-PATIENCE, RETRY = 200, 500
+# PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt. BACKWARD: the
+# same in a backward pass, where none is made.
+PATIENCE, RETRY, BACKWARD = 200, 500, 16
 
 
 def leave(source, mode, frame):
     """Leaves a mode as soon as the operator that a frame has called returns."""
+    if source.backward_runs():
+        mode.limit = mode.ops + BACKWARD
+        return
     mode.limit = mode.ops + RETRY
     before = sys.getprofile()
     if type(before) is Leaver:

@@ -7,6 +7,7 @@ import _thread
 import sys
 
 from ._census import lender
+from ._compiled import skip
 from ._handlers import raised
 from ._leave import Leaver, leave
 from ._tracing import begin_or_end, profile
@@ -20,7 +21,7 @@ MOST = 1_000_000
 
 
 def mode_class(torch, source):
-    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
     tensor, getframe, fresh, ops = torch.Tensor, sys._getframe, {}, {}
     elsewhere = source.elsewhere.of
@@ -36,6 +37,14 @@ def mode_class(torch, source):
         supports_higher_order_operators = True
 
         # torch.compile still compiles below this mode, and does not trace it.
+        # PyTorch's own two methods also set flags of the whole process, which modes of several threads mix up.
+        def __enter__(self):
+            _push_mode(self)
+            return self
+
+        def __exit__(self, *_):
+            _pop_mode()
+
         @classmethod
         def is_infra_mode(cls):
             return True
@@ -85,6 +94,7 @@ def mode_class(torch, source):
                     raise
                 MemdiagMode.stopped = True
                 source.agent.failed("operator %s" % func, e)
+                source.agent.blind("cpu", "tensors on the CPU are not recorded from step %d on, because of an error" % source.agent.step)
             return out
 
     def caller():
@@ -124,13 +134,7 @@ def mode_class(torch, source):
         table[address] = [stack, size, source.agent.step, weight, source.turn]
         source.young.append(address)
 
-    try:
-        from torch._C._dynamo.eval_frame import skip_code
-
-        for f in (MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, profile, begin_or_end, type(source).number):
-            skip_code(f.__code__)
-    except ImportError:
-        pass  # this PyTorch has no dynamo
+    skip(torch, MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, profile, begin_or_end, type(source).number)
     return MemdiagMode
 
 

@@ -93,9 +93,11 @@ class Ticker:
 
     def handle(self, signum, frame):
         what = self.asked  # read first: our thread may do it, and clear this
+        prior = self.agent.switch(None)
         if self.later is not None:
             later, self.later = self.later, None
             later()
+            self.agent.switch(prior)
             return
         self.agent.interrupting, owed, self.owed = True, self.owed, False
         try:
@@ -110,6 +112,7 @@ class Ticker:
         finally:
             # If this took long, our thread may have taken it for no answer, and have acted. No signal is pending for that.
             self.asked, self.owed, self.agent.interrupting = None, False, False
+            self.agent.switch(prior)
 
     def forked(self):
         """In the child of a fork. Our thread does not run there, and the thread that forked is the main one."""

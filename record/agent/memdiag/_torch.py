@@ -10,7 +10,7 @@ import functools
 import math
 import sys
 
-from . import _threads
+from . import _compiled, _subclasses, _threads
 from ._elsewhere import Elsewhere
 from ._leave import leave
 from ._mode import mode_class
@@ -50,6 +50,7 @@ class Torch(Units, Storages):
         self.thread = None  # the thread in which the mode is on; the newest of those whose steps count
         self.skip = 0  # at the end of so many steps there is nothing to do
         self.aside = False  # the mode has been left while an optimizer steps
+        self.refused = 0  # the weight of a unit that began within a backward pass, where the mode could not be entered
         # pace: of a program that uses a GPU, else None. paced: the turn in which the unit began, the time, and what the agent had taken
         # then.
         self.pace, self.paced = None, (0, 0.0, 0.0)
@@ -95,9 +96,15 @@ class Torch(Units, Storages):
             self.modes, self.mode_at = torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at
             included, python = torch._C._dispatch_tls_is_dispatch_key_included, torch._C.DispatchKey.Python
             self.reached = lambda: included(python)
+            self.graph_task = torch._C._current_graph_task_id
             self.watch_phases(torch)
             self.saved = self.saved_names(torch)
             _threads.Threads(self).start()
+            self.agent.switch = torch._C._dynamo.eval_frame.set_eval_frame
+            _compiled.skip(torch, type(self.agent).guarded, type(self.agent.ticker).handle)
+            _subclasses.watch(self, torch, version)
+            if version < _compiled.FIXED:
+                _compiled.Compiled(self).watch(torch)
             if self.agent.attached is None:  # when attached, the program may be within an operator; then the mode is on from the next step
                 self.on(1)
 
@@ -167,6 +174,8 @@ class Torch(Units, Storages):
 
     def backward(self):
         """The program called backward, two frames above."""
+        if self.refused:
+            self.agent.guarded("backward", self.enter_paused)
         if self.cuda is not None and self.cuda.recording:
             self.agent.guarded("backward", self.cuda.backward.called, sys._getframe(2))
 
@@ -194,7 +203,7 @@ class Torch(Units, Storages):
                 and not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
                 and len(optimizer.state) == sum(len(g["params"]) for g in optimizer.param_groups)
                 and self.thread == _thread.get_ident() and self.modes() == 1 and self.mode_at(0) is self.mode):
-            self.mode.__exit__(None, None, None)
+            self.mode.__exit__()
             self.aside = True
 
     def take_back(self):
@@ -255,13 +264,17 @@ class Torch(Units, Storages):
         if self.dispatches():
             return
         n = self.modes()
-        if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode:
+        backward = self.backward_runs()
+        if n == 0 and backward:
+            self.refused = weight
+            return
+        if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode and not backward:
             self.exit(self.mode_at(0))  # the mode of a thread, which now trains
             n = 0
         # Not above a mode of the program: the program would leave ours when it means to leave its own.
         if n > 0 and self.mode_at(n - 1) is not self.mode:
             return
-        if n > 0 and not self.reached():
+        if n > 0 and not backward and not self.reached():
             self.exit(self.mode)  # it was entered in inference_mode, whose end disabled it
             n = 0
         if self.price is None:
@@ -280,19 +293,33 @@ class Torch(Units, Storages):
     def off(self):
         """Turns the mode off. It can only be left in its own thread: if steps come from another thread than the one that imported torch, it
         stays on there. In inference_mode it is only paused, because the end of inference_mode makes operators look for a mode again, and
-        each would fail without one. It is also paused if we have interrupted the program: an operator may have seen the mode, and be about
-        to look for it."""
-        if self.agent.interrupting and self.thread == _thread.get_ident():
+        each would fail without one. It is left later if PyTorch has put it aside, or this is a backward pass, which would restore it, or if
+        we have interrupted the program: an operator may have seen the mode, and be about to look for it."""
+        if self.mode is None:
+            return
+        if self.thread == _thread.get_ident() and (self.agent.interrupting or self.dispatches() or self.backward_runs()):
             self.mode.paused, self.mode.limit, self.mode.watcher = True, 0, self
             return
-        n = self.modes() if self.mode is not None else 0
-        if n == 0 or not self.ours(n - 1):
-            return
-        mode = self.mode_at(n - 1)
-        if self.module.is_inference_mode_enabled():
+        mode = self.top()
+        if mode is not None and self.module.is_inference_mode_enabled():
             mode.paused = True
-        else:
+        elif mode is not None:
             self.exit(mode)
+
+    def top(self):
+        """The mode of this thread, if it is ours and none of the program is above it."""
+        n = self.modes()
+        return self.mode_at(n - 1) if n > 0 and self.ours(n - 1) else None
+
+    def backward_runs(self):
+        """Whether this thread is within a backward pass. After each node, PyTorch restores the modes that the pass began with."""
+        return self.graph_task() >= 0
+
+    def enter_paused(self):
+        """Enters the mode before a backward pass, for a program whose steps end within it: the next unit is watched."""
+        if self.modes() == 0 and not self.backward_runs():
+            self.mode.paused, self.mode.limit = True, sys.maxsize
+            self.mode.__enter__()
 
     def exhausted(self, mode, frame):
         if not mode.paused:
@@ -304,7 +331,7 @@ class Torch(Units, Storages):
         leave(self, mode, frame)
 
     def exit(self, mode):
-        mode.__exit__(None, None, None)
+        mode.__exit__()
         if self.thread == _thread.get_ident():
             self.thread = None
 

@@ -77,7 +77,8 @@ class Units:
         """Begins a unit, watched or not as its sampler decides."""
         self.settle()
         self.unit = sampler
-        weight = sampler.next(self.begun)
+        weight = sampler.next(self.begun) or self.refused
+        self.refused = 0
         self.pursues = not weight and sampler is self.train and self.pursued > 0 and self.pursuit <= PURSUIT_ALLOWANCE + PURSUIT_SHARE * self.begun
         if self.pursues:
             weight, self.pursued = 1, self.pursued - 1

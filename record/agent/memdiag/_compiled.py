@@ -1,0 +1,62 @@
+"""torch.compile calls a function of its own for each Python function that begins within a compiled one, to compile it, too. It must leave
+out the agent's, which signals and hooks call there.
+
+Before PyTorch 2.10 it also compiles a function anew at each call below a dispatch mode, since its guards compare which dispatch keys are on.
+So the mode is left while a compiled function runs. The census counts what that allocates.
+"""
+
+import sys
+from _thread import get_ident
+
+# The first version whose guards leave out the keys of modes.
+FIXED = 2, 10
+
+
+def skip(torch, *functions):
+    """Makes torch.compile leave out functions, but not what they call."""
+    c = torch._C._dynamo.eval_frame
+    for f in functions:
+        if hasattr(c, "skip_code"):
+            c.skip_code(f.__code__)
+        else:  # from PyTorch 2.6 on
+            c.set_code_exec_strategy(f.__code__, c._FrameExecStrategy(c._FrameAction.SKIP, c._FrameAction.DEFAULT))
+
+
+def ignore(callback):
+    """What set_eval_frame is without PyTorch."""
+
+
+class Compiled:
+    """Leaves the mode and enters it again."""
+
+    def __init__(self, source):
+        self.source = source
+        self.left = {}  # by thread: the mode that was left, and how many modes of the program stayed
+
+    def watch(self, torch):
+        """Watches the function by which torch.compile begins, with something to call, and ends."""
+        c = torch._C._dynamo.eval_frame
+        original = c.set_eval_frame
+
+        def set_eval_frame(callback):
+            if callable(callback):
+                self.leave()
+            else:
+                self.enter()
+            return original(callback)
+
+        skip(torch, set_eval_frame, Compiled.leave, Compiled.enter)
+        for module in c, sys.modules.get("torch._dynamo.eval_frame"):
+            if getattr(module, "set_eval_frame", None) is original:
+                self.source.agent.replace(module, "set_eval_frame", set_eval_frame)
+
+    def leave(self):
+        mode = self.source.top()
+        if mode is not None:
+            mode.__exit__()
+            self.left[get_ident()] = mode, self.source.modes()
+
+    def enter(self):
+        mode, n = self.left.pop(get_ident(), (None, 0))
+        if mode is not None and self.source.modes() == n:
+            mode.__enter__()
