@@ -11,6 +11,8 @@ from ._budget import Budget
 from ._clock import work
 from ._leave import leave
 
+# Before this version of PyTorch, threads could fail that called an operator below a mode for the first time, and at the same time.
+FIXED = 2, 13
 # What watching threads may cost: seconds at the start, plus a share of the time. It is checked each OFTEN operators.
 ALLOWANCE, SHARE, OFTEN = 0.06, 0.015, 128
 

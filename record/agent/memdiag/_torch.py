@@ -99,7 +99,8 @@ class Torch(Units, Storages):
             self.graph_task = torch._C._current_graph_task_id
             self.watch_phases(torch)
             self.saved = self.saved_names(torch)
-            _threads.Threads(self).start()
+            if version >= _threads.FIXED:
+                _threads.Threads(self).start()
             self.agent.switch = torch._C._dynamo.eval_frame.set_eval_frame
             _compiled.skip(torch, type(self.agent).guarded, type(self.agent.ticker).handle)
             _subclasses.watch(self, torch, version)
