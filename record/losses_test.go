@@ -29,8 +29,8 @@ class Far(Tensor):
 
 torch = types.SimpleNamespace(Tensor=Tensor, float32="f4", float64="f8", float16="f2", bfloat16="b2", cuda=types.SimpleNamespace(is_current_stream_capturing=lambda: captured), autograd=types.SimpleNamespace(_make_grads=lambda outputs, *_: made.append(len(outputs))))
 sys.modules["torch"] = torch
-captured = False
-agent = types.SimpleNamespace(settings={}, step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, torch=types.SimpleNamespace(backward=lambda: None))
+captured, layers = False, 0
+agent = types.SimpleNamespace(settings={}, step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, torch=types.SimpleNamespace(backward=lambda: None, layers=lambda: layers))
 losses = _losses.Losses(agent)
 losses.watch(torch)
 def backward(*tensors):
@@ -40,6 +40,9 @@ backward(Tensor("I", 0x3dcccccd, "f4"))
 backward(Tensor("Q", 0x3fb999999999999a, "f8"), Tensor("H", 0x2e66, "f2"))
 backward(Tensor("H", 0x3dcd, "b2"), Tensor("I", 0x7fc00001, "f4"))
 backward(Tensor("I", 0, "f4", 2), Subclass("I", 0, "f4"), Tensor("I", 0, "i4"), None)
+layers = 1  # a function of torch.func
+backward(Tensor("I", 0, "f4"))
+layers = 0
 agent.owner["step"], agent.step = True, 5
 losses.flush()
 losses.told("0.5")
@@ -69,7 +72,7 @@ print(losses.pending, len(made))
 
 func TestLossesAreRecordedWithAllTheirBits(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, backwards, `[1, 2, 2, 4] 0
+	agentProgram(t, backwards, `[1, 2, 2, 4, 1] 0
 step,source,loss
 5,backward,0.10000000149011612
 5,backward,0.1
@@ -82,6 +85,6 @@ step,source,loss
 []
 [b'6,backward,0.25\n']
 losses are no longer recorded: TypeError: 'int' object is not iterable
-[] 5
+[] 6
 `)
 }

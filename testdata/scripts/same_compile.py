@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import torch
 import torch._dynamo
@@ -37,15 +38,25 @@ for step in range(80):
 print(loss.item(), sum(p.double().sum().item() for p in model.parameters()))
 
 
+@torch.compiler.disable
+def leave():
+    """Has the recorder leave its mode as soon as an operator has ended."""
+    agent = getattr(sys.modules.get("memdiag"), "_running", None)
+    if agent is not None:
+        agent.torch.mode.paused, agent.torch.mode.limit, agent.torch.mode.watcher = True, 0, agent.torch
+
+
 @torch.compile(backend="eager")
 def interrupted(x):
     y = model(x)
     os.kill(os.getpid(), signal.SIGUSR1)  # for the recorder
+    leave()
     return y.mean()
 
 
 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 for _ in range(3):
+    optimizer.step()  # the recorder may enter its mode
     interrupted(torch.randn(4, 8))
 print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"], "frames", torch._dynamo.utils.counters["frames"]["total"])

@@ -13,9 +13,10 @@ from _thread import get_ident
 
 from ._budget import Budget
 from ._clock import SLOWS, clock, read, work
+from ._compiled import compiles
 from ._handlers import raised
 from ._length import forget
-from ._passes import OURS, compiles
+from ._passes import OURS
 from ._real import open, os, time
 from ._roots import is_programs_file
 from ._ticks import imports

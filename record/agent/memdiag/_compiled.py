@@ -10,6 +10,8 @@ from _thread import get_ident
 
 # The first version whose guards leave out the keys of modes.
 FIXED = 2, 10
+# The file with the function through which PyTorch calls a compiled one.
+ENTRANCE = "torch/_dynamo/eval_frame.py"
 
 
 def skip(torch, *functions):
@@ -20,6 +22,20 @@ def skip(torch, *functions):
             c.skip_code(f.__code__)
         else:  # from PyTorch 2.6 on
             c.set_code_exec_strategy(f.__code__, c._FrameExecStrategy(c._FrameAction.SKIP, c._FrameAction.DEFAULT))
+
+
+def runs(frame):
+    """Whether a frame is within a function of torch.compile."""
+    if not compiles():
+        return False
+    while frame is not None and not frame.f_code.co_filename.endswith(ENTRANCE):
+        frame = frame.f_back
+    return frame is not None
+
+
+def compiles():
+    """Whether torch.compile has compiled anything."""
+    return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))
 
 
 def ignore(callback):

@@ -4,15 +4,15 @@ import sys
 
 from ._tracing import profile
 
-# PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt. BACKWARD: the
-# same in a backward pass, where none is made.
-PATIENCE, RETRY, BACKWARD = 200, 500, 16
+# PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt. REFUSED: the
+# same where the mode must not be left.
+PATIENCE, RETRY, REFUSED = 200, 500, 16
 
 
 def leave(source, mode, frame):
     """Leaves a mode as soon as the operator that a frame has called returns."""
-    if source.backward_runs():
-        mode.limit = mode.ops + BACKWARD
+    if source.restores():
+        mode.limit = mode.ops + REFUSED
         return
     mode.limit = mode.ops + RETRY
     before = sys.getprofile()
@@ -39,7 +39,7 @@ class Leaver:
         self.patience -= 1
         if frame is self.frame and event in ("return", "c_return", "c_exception"):
             n = self.source.modes()
-            if n > 0 and self.source.mode_at(n - 1) is self.mode and self.mode.paused and not self.source.module.is_inference_mode_enabled():
+            if n > 0 and self.source.mode_at(n - 1) is self.mode and self.mode.paused and not self.source.restores():
                 self.patience = 0
                 self.source.exit(self.mode)
         if self.patience <= 0:

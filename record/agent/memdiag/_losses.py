@@ -38,7 +38,7 @@ class Losses(Table):
         self.formats = {torch.float32: "<f", torch.float64: "<d", torch.float16: "<e", torch.bfloat16: ""}
 
         def _make_grads(outputs, *args, **kwargs):
-            if not self.over:
+            if not self.over and not self.agent.torch.layers():  # losses of torch.func have no memory
                 self.backward(outputs)
             self.agent.torch.backward()
             return original(outputs, *args, **kwargs)

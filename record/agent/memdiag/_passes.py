@@ -4,6 +4,7 @@ import _tracemalloc
 import sys
 from _thread import get_ident
 
+from ._compiled import compiles
 from ._handlers import raised
 from ._length import forget
 from ._real import os
@@ -37,7 +38,7 @@ class Passes:
 
     def free(self):
         """Whether nothing else makes Python call it or slows it down."""
-        return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()
+        return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()  # its frames are not ordinary ones
 
     def begin(self):
         self.thread, self.resting, self.at, self.frames = get_ident(), False, None, []
@@ -148,8 +149,3 @@ def stack(frame, line):
         frame = frame.f_back
         line = frame and frame.f_lineno
     return tuple(frames)
-
-
-def compiles():
-    """Whether torch.compile has compiled anything: its frames are not ordinary ones."""
-    return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))

@@ -83,6 +83,8 @@ class Torch(Units, Storages):
         self.agent.heap.start()
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
+        # How many functions of torch.func run in this thread; PyTorch 2.2 and later say so.
+        self.layers = getattr(getattr(torch._C, "_functorch", None), "get_dynamic_layer_stack_depth", int)
         self.watch_steps(torch, version)
         self.agent.losses.watch(torch)
         # Only whether PyTorch was built for CUDA may be asked. Counting GPUs starts the driver: then no forked child can use it, and the
@@ -293,19 +295,23 @@ class Torch(Units, Storages):
 
     def off(self):
         """Turns the mode off. It can only be left in its own thread: if steps come from another thread than the one that imported torch, it
-        stays on there. In inference_mode it is only paused, because the end of inference_mode makes operators look for a mode again, and
-        each would fail without one. It is left later if PyTorch has put it aside, or this is a backward pass, which would restore it, or if
-        we have interrupted the program: an operator may have seen the mode, and be about to look for it."""
+        stays on there. It is paused, and left later, where it must not be left, if PyTorch has put it aside, or if we have interrupted the
+        program: an operator may have seen the mode, and be about to look for it."""
         if self.mode is None:
             return
-        if self.thread == _thread.get_ident() and (self.agent.interrupting or self.dispatches() or self.backward_runs()):
+        if self.thread == _thread.get_ident() and (self.agent.interrupting or self.dispatches() or self.restores()):
             self.mode.paused, self.mode.limit, self.mode.watcher = True, 0, self
             return
         mode = self.top()
-        if mode is not None and self.module.is_inference_mode_enabled():
+        if mode is not None and self.restores():
             mode.paused = True
         elif mode is not None:
             self.exit(mode)
+
+    def restores(self):
+        """Whether the mode must not be left here. At their end, inference_mode, a function of torch.compile and one of torch.func make
+        operators look for a mode again if they did at its begin, and each would fail without one. A backward pass restores the mode itself."""
+        return self.module.is_inference_mode_enabled() or self.backward_runs() or self.layers() > 0 or _compiled.runs(sys._getframe())
 
     def top(self):
         """The mode of this thread, if it is ours and none of the program is above it."""
