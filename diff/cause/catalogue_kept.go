@@ -124,8 +124,8 @@ var kept = []Cause{
 		References: []string{"wandb#354", "lightning#4556"},
 		clues: []clue{
 			need(upTo(0, fewNumbers, "each is %s")),
-			upTo(1, 128, "each is a few numbers, %s"),
-			need(anyOf(upTo(3, 8, "each is a single number of %s"), named(4, logWords...))),
+			between(1, 8, 128, "each is a few numbers, %s"),
+			need(anyOf(named(4, logWords...), upTo(4, 8, "each is a single number of %s"))),
 			held(1, "list", "closure"),
 			owned(-2, snapshot.OwnedByCache, "a cache holds them"),
 			follows(1, "each step adds one", Steps),

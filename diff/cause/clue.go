@@ -100,10 +100,15 @@ func shaped(points int, what string, shapes ...Shape) clue {
 	})
 }
 
-// upTo fits if the mean size of new blocks is at most this.
+// upTo fits if new blocks have so many bytes at most, in the mean. what has a place for the size.
 func upTo(points int, most snapshot.Bytes, what string) clue {
+	return between(points, 0, most, what)
+}
+
+// between is the same for more than least bytes.
+func between(points int, least, most snapshot.Bytes, what string) clue {
 	return fixed(points, func(e *Evidence) string {
-		if each := e.each(); each > 0 && each <= most {
+		if each := e.each(); each > least && each <= most {
 			return fmt.Sprintf(what, each)
 		}
 		return ""
