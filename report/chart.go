@@ -113,6 +113,7 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 		c.x = append(c.x, x[at]/size)
 		allocated[i], reserved[i] = float64(m.Allocated), float64(m.Reserved)
 	}
+	same := slices.Equal(reserved, allocated)
 	among := axisPoints(all, c.x)
 	for i, at := range among {
 		driver[i] = at.of(func(mark int) snapshot.Bytes { return s.Meters[device][mark].Driver })
@@ -147,6 +148,9 @@ func newChart(r *diff.Result, o PlotOptions, marks int) (*chart, error) {
 	}
 	c.from = [2]float64{reserved[len(reserved)-1], allocated[len(allocated)-1]}
 	c.context(r, o.Stack, device, all)
+	if same {
+		c.reserved = nil // it would cover the line of live memory
+	}
 	c.subtitle = c.describe(r, d, above)
 	return c, nil
 }

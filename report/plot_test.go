@@ -189,6 +189,12 @@ func TestCountersAreDrawnBetweenSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range c.Points {
+		c.Points[i].Meters[0].Reserved = c.Points[i].Meters[0].Allocated
+	}
+	if same, err := newChart(r, PlotOptions{}, maxPoints); err != nil || same.reserved != nil {
+		t.Errorf("reserved memory that equals live memory is drawn at %v, %v", same.reserved, err)
+	}
 	rest, leak := chart.bands[0].y, chart.bands[len(chart.bands)-1].y
 	if n := len(c.Points); len(chart.x) != n || chart.x[12] != 12 || chart.reserved[12] != float64(200*snapshot.MiB) {
 		t.Fatalf("%d points at %v", n, chart.x)
