@@ -116,6 +116,17 @@ def lets_go():
 
 lets_go()
 
+# A long loop is not watched for all its rounds.
+def loops():
+    for _ in range(10_000):
+        pass
+    return sys._getframe().f_trace
+
+code = _code.Code(agent)
+code.begin()
+assert code.on and loops() is None and code.events < 2 * _code.A_CALL, code.events
+code.end()
+
 # The main thread is not interrupted within a tracer.
 def interrupted():
     yield sys._getframe()

@@ -153,13 +153,13 @@ containers.kept[0].stack = None
 lines.events, agent.elapsed = 0, lambda: -9.9999
 lines.boundary()
 work(5)
-print(sys.gettrace(), lines.events, lines.at, lines.frames)
+print(sys.gettrace(), lines.events, lines.at, lines.suspended.frames)
 
 agent.elapsed = lambda: 9.0
 lines.boundary()
 agent.stopped = True
 draw()
-print(sys.gettrace(), lines.at, lines.frames, containers.kept[0].stack)
+print(sys.gettrace(), lines.at, lines.suspended.frames, containers.kept[0].stack)
 `
 
 func TestTheLineAtWhichAContainerBecomesLonger(t *testing.T) {
@@ -169,8 +169,8 @@ __main__.late work:27 <module>:42
 __main__.natives work:31 <module>:42
 __main__.rows hook:21 call:6 work:25 <module>:42
 figures.figs draw:18 work:24 <module>:42
-None 3 None []
-None None [] None
+None 3 None {}
+None None {} None
 `)
 }
 

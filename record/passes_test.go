@@ -83,6 +83,33 @@ for watch in Lines(agent), Clocked(agent):
 `, "Lines []\nClocked []\n")
 }
 
+// TestWhatReturnsReleasesItsVariables: the variables of a step's function, such as its loss and its graph, lived until the next step ended.
+func TestWhatReturnsReleasesItsVariables(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, watches+`
+import weakref
+class Kept: pass
+def returns(begins):
+    kept = Kept()
+    begins()
+    return weakref.ref(kept)
+def yields():
+    kept = Kept()
+    yield weakref.ref(kept)
+    kept = None
+    yield
+for watch in Lines(agent), Clocked(agent):
+    watch.most = 1 << 30
+    gone = returns(watch.begin)
+    print(type(watch).__name__, sys.gettrace() is not None, gone() is None)
+    values = yields()
+    gone = next(values)
+    watch.end()
+    next(values)
+    print(gone() is None, values.gi_frame.f_trace)
+`, "Lines True True\nTrue None\nClocked True True\nTrue None\n")
+}
+
 // TestVariablesStayWhereADebuggerWaits: the main thread waited at a debugger's prompt, and the agent's thread read its frames.
 func TestVariablesStayWhereADebuggerWaits(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ from ._passes import OURS
 from ._real import open, os, time
 from ._roots import is_programs_file
 from ._ticks import imports
-from ._tracing import trace
+from ._tracing import Suspended, trace
 
 # Calls and lines that may be watched: a number at the start, plus so many per second. One costs half a microsecond.
 ALLOWANCE, A_SECOND = 20_000, 2_000
@@ -52,8 +52,12 @@ class Call:
             self.lines.add(frame.f_lineno)
             self.code.events += 1
             self.left -= 1
-            if self.left == 0 or not self.code.on:
+            if self.left <= 0 or not self.code.on:
+                frame.f_trace = None  # Python would go on to call what returns None
+                self.code.libraries = True  # what is not watched runs slower, too
                 return None
+        elif event == "return":
+            self.code.suspended.add(frame)
         return self
 
 
@@ -65,7 +69,7 @@ class Code:
         self.slower = Budget(agent, SLOWER, SLOWER_SHARE)
         self.clock, self.began, self.libraries = None, 0.0, False  # of the thread; and whether functions of libraries run
         self.thread = None  # the thread that is watched
-        self.frames = []  # its frames that ran already when watching began
+        self.suspended = Suspended()
         self.own = {}  # by id of a code object: the object and its lines seen in this step; None if it is not the program's
         # Trace functions that Python may be about to call; see Passes.
         self.on_call, self.released = self.call, []
@@ -83,11 +87,12 @@ class Code:
         if imports(sys._getframe()):
             return
         self.thread, frame, self.libraries = get_ident(), sys._getframe(), False
+        found = False
         while frame is not None:
             if self.programs(frame.f_code) is not None:
                 frame.f_trace = self.tracer(frame)
-                self.frames.append(frame)
-            elif not self.frames and not frame.f_code.co_filename.startswith(OURS):
+                found = True
+            elif not found and not frame.f_code.co_filename.startswith(OURS):
                 self.libraries = True
             frame = frame.f_back
         self.on, self.clock = True, clock()
@@ -113,15 +118,16 @@ class Code:
 
     def tidy(self):
         """Leaves the frames as they were; not those of another thread, where a line may be running. There, tracing ends with the next call."""
-        if self.thread != get_ident():
-            self.frames = []
-            return
-        self.leave()
-        self.released = [frame.f_trace for frame in self.frames]
-        for frame in self.frames:
-            frame.f_trace = None
-            forget(frame)
-        self.frames = []
+        if self.thread == get_ident():
+            self.leave()
+            self.released = []
+            for frame in self.suspended.all():
+                if type(frame.f_trace) is Call:
+                    self.released.append(frame.f_trace)
+                    frame.f_trace = None
+                if self.programs(frame.f_code) is not None:
+                    forget(frame)
+        self.suspended = Suspended()
 
     def end(self):
         if not self.on:

@@ -9,7 +9,7 @@ from ._handlers import raised
 from ._length import forget
 from ._real import os
 from ._roots import is_programs_file
-from ._tracing import runs, trace
+from ._tracing import Suspended, runs, trace
 
 # Frames of a stack, at most.
 DEPTH = 32
@@ -27,7 +27,7 @@ class Passes:
         self.events = self.most = 0  # calls and lines so far, and their limit
         self.libraries = 0  # calls of functions that are not the program's since its last line ended
         self.at = None  # the program's innermost frame, and its line
-        self.frames = []  # the program's frames that ran when the watch began
+        self.suspended = Suspended()
         self.own = {}  # by id of a code object: whether it is the program's, and the object
         # Python borrows a trace function while it prepares a call of it. A collection may run then, with a signal's handler in which the
         # agent ends tracing: a bound method that only Python had would be gone, and other memory would be called in its place.
@@ -41,12 +41,11 @@ class Passes:
         return not _tracemalloc.is_tracing() and sys.gettrace() is None and not compiles()  # its frames are not ordinary ones
 
     def begin(self):
-        self.thread, self.resting, self.at, self.frames = get_ident(), False, None, []
+        self.thread, self.resting, self.at, self.suspended = get_ident(), False, None, Suspended()
         frame = sys._getframe()
         while frame is not None:
             if self.programs(frame):
                 self.at = self.at or (frame, frame.f_lineno)
-                self.frames.append(frame)
                 frame.f_trace = self.on_line
             elif self.at is None and not frame.f_code.co_filename.startswith(OURS):
                 self.libraries = 1  # one is running
@@ -61,10 +60,10 @@ class Passes:
             return
         if sys.gettrace() == self.call:
             trace(None)
-        for frame in self.frames:
+        for frame in self.suspended.all():
             if frame.f_trace == self.line:
                 frame.f_trace = None
-        self.frames, self.at = [], None
+        self.at = None
         self.own.clear()
         self.tidy()
 
@@ -73,11 +72,10 @@ class Passes:
         if self.on or not self.untidy or self.thread != get_ident() or sys.gettrace() is not None or runs(sys._getframe()):
             return
         self.untidy = False
-        frame = sys._getframe()
-        while frame is not None:
+        for frame in self.suspended.all():
             if self.programs(frame):
                 forget(frame)
-            frame = frame.f_back
+        self.suspended = Suspended()
         self.own.clear()
 
     def rest(self):
@@ -118,6 +116,8 @@ class Passes:
         if not self.on:
             return None
         at = frame
+        if event == "return":
+            self.suspended.add(frame)
         while event == "return" and at is not None and (at is frame or not self.programs(at)):
             at = at.f_back
         return self.look(at)

@@ -15,6 +15,8 @@ from ._real import os
 FUNCTIONS = "call", "line", "__call__"
 FILES = tuple(os.path.join(os.path.dirname(__spec__.origin), name) for name in ("_code.py", "_leave.py", "_passes.py"))
 TRACE, PROFILE, LEFT = 1, 2, 4
+# Flags of a function's code, as in inspect: of a generator, a coroutine and an asynchronous generator.
+SUSPENDS = 0x20 | 0x80 | 0x200
 # By thread: TRACE and PROFILE for a function that is on. LEFT: one was on, and its last call may not have returned.
 THREADS = {}
 
@@ -37,6 +39,27 @@ def begin_or_end(call, kind, function):
     else:
         THREADS[me] = THREADS.get(me, 0) | kind
         call(function)
+
+
+class Suspended:
+    """The frames of generators and coroutines that are watched and do not run now. Python tells a yield and a return alike. Frames of functions
+    are not stored: what a function has had must be gone when it returns."""
+
+    def __init__(self):
+        self.frames = {}  # by id
+
+    def add(self, frame):
+        """Called when a frame returns or yields."""
+        if frame.f_code.co_flags & SUSPENDS:
+            self.frames[id(frame)] = frame
+
+    def all(self):
+        """Yields the frames of this thread that run, and those that do not."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            yield frame
+            frame = back(frame)
+        yield from self.frames.values()
 
 
 def ours(function):
