@@ -179,7 +179,7 @@ def runs(frame):
     ticker.asked = None
     return True
 _ticks.runs = runs
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, switch=lambda callback: None, guarded=lambda what, f, *_: print(what, f)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, interrupting=False, switch=lambda callback: None, guarded=lambda what, f, *_: print(what, f)))
 ticker.asked = "snapshot"
 ticker.handle(None, None)
 `
@@ -195,7 +195,7 @@ import sys, types
 from memdiag import _ticks
 
 _ticks.runs = lambda frame: True
-ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, switch=lambda callback: None, guarded=lambda what, f, *args: f(*args)))
+ticker = _ticks.Ticker(types.SimpleNamespace(seconds=0, child=False, interrupting=False, switch=lambda callback: None, guarded=lambda what, f, *args: f(*args)))
 ticker.asked = lambda importing: ticker.act()
 ticker.handle(None, sys._getframe())
 print(ticker.owed)
@@ -204,6 +204,78 @@ print(ticker.owed)
 func TestAMainThreadThatLooksForLongIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, long, "False\n")
+}
+
+// stormed gets SIGUSR1 while it handles one, and more after that.
+const stormed = `
+import sys, time
+from types import SimpleNamespace
+from memdiag import _ticks
+
+def runs(frame):
+    calls.append(frame)
+    ticker.handle(None, None)
+    return True
+def tick(forced):
+    snapshots.append(forced)
+    ticker.handle(None, None)
+    time.sleep(0.05)
+_ticks.runs, calls, snapshots = runs, [], []
+agent = SimpleNamespace(seconds=0, child=False, interrupting=False, switch=lambda callback: None, guarded=lambda what, f, *args: f(*args), tick=tick)
+ticker = _ticks.Ticker(agent)
+ticker.asked = lambda importing: None
+ticker.handle(None, None)
+print(len(calls), ticker.requested, agent.interrupting)
+for _ in range(3):
+    ticker.handle(None, None)
+print(snapshots, ticker.requested)
+`
+
+// A program that got SIGUSR1 every 10 ms stood still: the handler began within itself, each time with more frames to look at.
+func TestAStormOfRequestsLeavesTheProgramItsTime(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, stormed, "1 False False\n[True] True\n")
+}
+
+// collecting has few objects left until Python collects garbage, when our thread wakes.
+const collecting = `
+import gc, threading, time, types
+from memdiag import _ticks
+from memdiag._agent import Agent
+
+main, kept, collected, naps = threading.get_ident(), [], [], []
+class Cycle:
+    def __del__(self): collected.append(threading.get_ident() == main)
+def sleep(seconds):
+    naps.append(seconds)
+    near.set(); filled.wait(); filled.clear()
+    ticker.running = len(naps) < 20
+near, filled = threading.Event(), threading.Event()
+a = Agent({"dir": ".", "rank": -1})
+a.heap = types.SimpleNamespace(windows=types.SimpleNamespace(due=1.0, began=None, end_overdrawn=lambda: kept.extend([i] for i in range(40))), native=types.SimpleNamespace(on=False, overdrawn=lambda: False))
+a.ticker = ticker = _ticks.Ticker(a)
+ticker.ask = lambda what: None
+ticker.running = True
+_ticks.time = types.SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+thread = threading.Thread(target=ticker.loop)
+thread.start()
+while thread.is_alive():
+    if not near.wait(0.1): continue
+    near.clear()
+    if len(naps) % 2:
+        cycle = Cycle(); cycle.me = cycle; del cycle
+        while gc.get_count()[0] < gc.get_threshold()[0] - 20: kept.append([])
+    else:
+        gc.collect()
+    filled.set()
+thread.join()
+print(len(collected), all(collected))
+`
+
+// The __del__ of objects in cycles ran in the agent's thread, beside a program that has no other threads.
+func TestGarbageIsNotCollectedInOurThread(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, collecting, "10 True\n")
 }
 
 // importing is a script that imports, for which a window is wanted; later it works.

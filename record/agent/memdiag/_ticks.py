@@ -6,6 +6,7 @@ main thread waits long in one call, such as a join of threads, our thread takes 
 """
 
 import _thread
+import gc
 import re
 import signal
 import sys
@@ -34,6 +35,9 @@ IMPORTS = 5.0
 # The same as NAP (seconds between passes of our thread) while the main thread is asked for something, or a snapshot waits for a
 # watched step.
 NEXT = 0.005
+# Our thread waits for so many seconds, one after the other, while fewer than NEAR new objects make Python collect garbage: it would call the
+# program's __del__ beside the program.
+COLLECTS, NEAR = (0.001, 0.002, 0.004, 0.008), 100
 # A main thread that has not answered for so many seconds is taken to wait in a call. Time in which it waits for a processor is left out.
 UNANSWERED = 0.25
 # Seconds that a thread of the program waits for our thread's snapshot, at most.
@@ -65,6 +69,7 @@ class Ticker:
         self.due = 0.0  # the time of the next look
         self.text_trains = None  # whether the script's text has steps; None before it was read
         self.later = None  # what the main thread shall do when it answers
+        self.requested, self.rests = False, 0.0  # whether SIGUSR1 has asked for a snapshot that is not taken yet; and until when none is
         self.turn = Turn()
         self.begin_anew()
 
@@ -93,18 +98,24 @@ class Ticker:
 
     def handle(self, signum, frame):
         what = self.asked  # read first: our thread may do it, and clear this
+        if self.agent.interrupting:  # this interrupts the handler, which would begin within itself again and again
+            self.requested = self.requested or not what
+            return
         prior = self.agent.switch(None)
         if self.later is not None:
             later, self.later = self.later, None
             later()
             self.agent.switch(prior)
             return
-        self.agent.interrupting, owed, self.owed = True, self.owed, False
+        owed, self.owed = self.owed, False
         try:
+            self.agent.interrupting = True
             if not what and owed:
                 pass
             elif not what:
-                self.agent.guarded("SIGUSR1", self.agent.tick, True)
+                self.requested = True
+                if time.monotonic() >= self.rests:
+                    self.agent.guarded("SIGUSR1", self.take, True)
             elif runs(frame) and not _tracing.runs(frame) and not loads_ctypes():
                 self.agent.guarded("tick", what, imports(frame))
         except RecursionError:
@@ -118,8 +129,16 @@ class Ticker:
         """In the child of a fork. Our thread does not run there, and the thread that forked is the main one."""
         self.lock = _thread.allocate_lock()
         self.turn.end()
-        self.asked, self.owed = None, False
+        self.asked, self.owed, self.requested = None, False, False
         self.main, self.thread, self.clock = _thread.get_ident(), None, None
+
+    def take(self, importing):
+        """Takes a snapshot that SIGUSR1 has asked for. The program then runs for as long as that took, at least."""
+        self.requested, begun = False, time.monotonic()
+        try:
+            self.agent.tick(True)
+        finally:
+            self.rests = 2 * time.monotonic() - begun
 
     def tick(self, importing):
         """Takes a snapshot. Those taken while the script imports are dropped when it begins its work, unless all its work is in an import."""
@@ -149,6 +168,11 @@ class Ticker:
             nap = max(0.001, min(nap, (windows.due or self.due) - now))
             until = time.monotonic() + nap
             time.sleep(nap)
+            for more in COLLECTS:
+                most = gc.get_threshold()[0]
+                if not most or most - gc.get_count()[0] >= NEAR or not gc.isenabled():
+                    break
+                time.sleep(more)
             now = time.monotonic()
             self.turn.woke(now - until, agent.stepping)
             agent.ceased.look(now)
@@ -164,6 +188,8 @@ class Ticker:
                 self.due = now + (agent.seconds or max(self.interval, APART * agent.last, agent.spread()))
                 if agent.seconds or self.wanted(now, begun, awaited):
                     self.ask(self.tick)
+            elif self.requested and now >= self.rests:
+                self.ask(self.take)
             elif agent.code.overdrawn():
                 self.ask(agent.code.leave_early)
             elif agent.heap.native.overdrawn():
