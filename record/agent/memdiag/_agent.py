@@ -12,7 +12,7 @@ from . import _at, _batches, _ceased, _exit, _files
 from ._child import Child
 from ._clock import work
 from ._due import TICKS_ALLOWANCE, TICKS_SHARE, Due
-from ._forks import after_fork
+from ._forks import at_fork
 from ._handlers import raised
 from ._interrupts import Held
 from ._kept import Kept
@@ -157,7 +157,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
 
         atexit.register(self.finish)
         self.undo.append(lambda: atexit.unregister(self.finish))
-        self.undo.append(after_fork(self.forked))
+        self.undo.append(at_fork(self.forked, self.ticker.hidden.forked))
         if self.attached is not None:
             self.attached.start()
         _exit.watch(self)

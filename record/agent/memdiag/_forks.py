@@ -1,19 +1,68 @@
-"""Calls a function in each forked child, as long as that is wanted. Python itself cannot unregister such a function."""
+"""Calls functions at each fork, as long as that is wanted. Python itself cannot unregister them."""
 
+import _warnings
+import sys
 import types
 
-from ._real import os
+from ._real import open, os
+
+# Part of Python's warning.
+BESIDE = " is multi-threaded, use of "
 
 
-def after_fork(f):
-    """Calls f in each forked child; returns a function that ends that. An empty function stays registered, which refers to nothing of this
-    package."""
-    here = [f]
+def at_fork(child, parent):
+    """Calls child in each forked child, and parent in the process that forked it. Returns a function that ends that. Empty functions stay
+    registered, which refer to nothing of this package."""
+    here, there = [child], [parent]
 
-    def forked():
-        for f in here:
-            f()
+    def call(functions):
+        def forked():
+            for f in functions:
+                f()
+
+        return types.FunctionType(forked.__code__, {}, closure=forked.__closure__)
+
+    def end():
+        here.clear()
+        there.clear()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=types.FunctionType(forked.__code__, {}, closure=forked.__closure__))
-    return here.clear
+        os.register_at_fork(after_in_child=call(here), after_in_parent=call(there))
+    return end
+
+
+class Hidden:
+    """A filter of warnings that hides one of a fork beside threads, and then is gone."""
+
+    def __init__(self):
+        self.filters, self.filter = [], ("ignore", self, DeprecationWarning, None, 0)
+
+    def begin(self):
+        self.end()
+        self.filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+        self.filters.insert(0, self.filter)
+
+    def end(self):
+        if self.filter in self.filters:
+            self.filters.remove(self.filter)
+
+    def match(self, text):
+        """Called as that of a regular expression. Python goes through the filters, so this one is only removed if it is the last that it asks."""
+        if BESIDE not in text:
+            return False
+        self.end()
+        return True
+
+    def forked(self):
+        """Called after a fork, before Python warns of it: from 3.12 on it does so beside other threads. Hides that where the only one is ours."""
+        try:
+            if sys.version_info >= (3, 12) and threads() == 2:
+                self.begin()
+        except (OSError, ValueError, IndexError):
+            pass  # no Linux
+
+
+def threads():
+    """The process's threads, as Python counts them before it warns."""
+    with open("/proc/self/stat", "rb") as f:
+        return int(f.read().rpartition(b")")[2].split()[17])

@@ -13,6 +13,7 @@ import sys
 
 from . import _tracing
 from ._clock import clock, read
+from ._forks import Hidden
 from ._frames import back, current
 from ._own import fill_caches, waited
 from ._real import open, time
@@ -70,7 +71,7 @@ class Ticker:
         self.text_trains = None  # whether the script's text has steps; None before it was read
         self.later = None  # what the main thread shall do when it answers
         self.requested, self.rests = False, 0.0  # whether SIGUSR1 has asked for a snapshot that is not taken yet; and until when none is
-        self.turn = Turn()
+        self.turn, self.hidden = Turn(), Hidden()
         self.begin_anew()
 
     def start(self):
@@ -173,6 +174,7 @@ class Ticker:
                 if not most or most - gc.get_count()[0] >= NEAR or not gc.isenabled():
                     break
                 time.sleep(more)
+            self.hidden.end()  # Python does not warn of each fork
             now = time.monotonic()
             self.turn.woke(now - until, agent.stepping)
             agent.ceased.look(now)
