@@ -77,6 +77,31 @@ func TestGrowthBetweenWindowsIsToldByTheirLines(t *testing.T) {
 	agentProgram(t, windows, "False False False True\nFalse False False []\n(True, False) (False, False)\nFalse None\n[True] [] []\n")
 }
 
+// Where malloc gives no figures, the recording ended with a division by zero if only small objects stayed.
+func TestSmallObjectsAreToldWithoutFiguresOfMalloc(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, windows+`
+heap.mallinfo, kept = False, None
+class Node:
+    __slots__ = "next"
+def work(n, keep):
+    global kept
+    for i in range(n):
+        node = Node()
+        node.next, kept = kept, node
+windows = _windows.Windows(agent, heap.malloc)
+for _ in range(_windows.ENOUGH):
+    windows.look()
+    for _ in range(_windows.LOOKS):
+        work(100, True)
+        windows.look()
+settle(windows)
+work(5000, True)
+settle(windows)
+print([(count > 4000, stack[0][1] - work.__code__.co_firstlineno) for size, count, stack in windows.grown() if stack])
+`, "False False False True\nFalse False False []\n(True, False) (False, False)\nFalse None\n[True] [] []\n[(True, 3)]\n")
+}
+
 // freed makes tuples and lets go of them, of which Python keeps some.
 const freed = `
 import gc, sys, types

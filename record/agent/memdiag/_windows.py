@@ -370,7 +370,7 @@ class Windows:
                     # Tracing slows the program by an unknown factor. If few blocks are freed, their number serves as the clock.
                     told = rate * max(spans * (level[0] - before[0]) / blocks, self.moment() - since)
                     native = True  # what no line allocates is in the process's own figures
-                    most = change if FAR * told > level[i] - before[i] else change * told / (level[i] - before[i])
+                    most = change if FAR * told >= level[i] - before[i] else change * told / (level[i] - before[i])
                 else:
                     most = change
                 self.share(at, min(change, most), growing)
