@@ -17,9 +17,9 @@ before = list(warnings.filters)
 time.sleep(0.3)
 for _ in range(3):
     if pid := os.fork():
-        os.waitpid(pid, 0)
+        assert os.waitpid(pid, 0)[1] == 0
     else:
-        os._exit(0)
+        os._exit(warnings.filters != before)
 time.sleep(0.3)  # Python may not find its threads, and not warn
 print(warnings.filters == before)
 `
@@ -46,7 +46,7 @@ warnings.simplefilter("error")
 before, hidden = list(warnings.filters), _forks.Hidden()
 beside = "This process (pid=1) is multi-threaded, use of fork() may lead to deadlocks in the child."
 for threads in 2, 3:
-    hidden.forked()
+    hidden.forks()
     warns("other", UserWarning)
     warns(beside, DeprecationWarning)
     print(threads, warnings.filters == before)

@@ -157,7 +157,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
 
         atexit.register(self.finish)
         self.undo.append(lambda: atexit.unregister(self.finish))
-        self.undo.append(at_fork(self.forked, self.ticker.hidden.forked))
+        self.undo.append(at_fork(self.ticker.hidden.forks, self.forked))
         if self.attached is not None:
             self.attached.start()
         _exit.watch(self)

@@ -10,10 +10,10 @@ from ._real import open, os
 BESIDE = " is multi-threaded, use of "
 
 
-def at_fork(child, parent):
-    """Calls child in each forked child, and parent in the process that forked it. Returns a function that ends that. Empty functions stay
+def at_fork(before, child):
+    """Calls before in a process that is about to fork, and child in the forked child. Returns a function that ends that. Empty functions stay
     registered, which refer to nothing of this package."""
-    here, there = [child], [parent]
+    first, then = [before], [child]
 
     def call(functions):
         def forked():
@@ -23,11 +23,11 @@ def at_fork(child, parent):
         return types.FunctionType(forked.__code__, {}, closure=forked.__closure__)
 
     def end():
-        here.clear()
-        there.clear()
+        first.clear()
+        then.clear()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=call(here), after_in_parent=call(there))
+        os.register_at_fork(before=call(first), after_in_child=call(then))
     return end
 
 
@@ -53,8 +53,8 @@ class Hidden:
         self.end()
         return True
 
-    def forked(self):
-        """Called after a fork, before Python warns of it: from 3.12 on it does so beside other threads. Hides that where the only one is ours."""
+    def forks(self):
+        """Called before a fork. From 3.12 on, Python then warns of other threads. Hides that where the only one is ours."""
         try:
             if sys.version_info >= (3, 12) and threads() == 2:
                 self.begin()
