@@ -26,7 +26,6 @@ class Child:
 
     def forked(self):
         """Called in the child of a fork. It is another process, which is recorded only if it trains or grows."""
-        self.ticker.hidden.end()
         if self.attached is not None:  # a program that we attached to: its children are not recorded
             self.stopped, self.attached.done = True, True
             self.take_back()

@@ -95,6 +95,7 @@ class Ticker:
 
     def stop(self):
         self.running = False
+        self.hidden.end()
         self.turn.end()
 
     def handle(self, signum, frame):
@@ -129,6 +130,7 @@ class Ticker:
     def forked(self):
         """In the child of a fork. Our thread does not run there, and the thread that forked is the main one."""
         self.lock = _thread.allocate_lock()
+        self.hidden.end()
         self.turn.end()
         self.asked, self.owed, self.requested = None, False, False
         self.main, self.thread, self.clock = _thread.get_ident(), None, None
