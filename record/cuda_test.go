@@ -75,7 +75,7 @@ def _len_torch_dispatch_stack(): return 1
 def _get_dispatch_stack_at(i): return None
 class _functorch:
     def get_dynamic_layer_stack_depth(): return 0
-_dispatch_tls_is_dispatch_key_included = _has_torch_function_variadic = DisableTorchFunctionSubclass = None
+_dispatch_tls_is_dispatch_key_included = _dispatch_tls_is_dispatch_key_excluded = _has_torch_function_variadic = DisableTorchFunctionSubclass = None
 def _current_graph_task_id(): return -1
 class _dynamo:
     class eval_frame:

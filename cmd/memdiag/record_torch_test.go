@@ -195,6 +195,30 @@ for _ in range(30):
 	}
 }
 
+// PyTorch computes a forward derivative in Python, within an operator that later restores that operators look for a mode. The next one found
+// none, and the program ended.
+func TestTheModeIsNotLeftWithinAnOperator(t *testing.T) {
+	heavytest.Skip(t, "a program with PyTorch")
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "forward.py")
+	program := `
+import memdiag, torch
+source = memdiag._running.torch
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU())
+for i in range(100):
+    source.on(1)
+    source.mode.paused, source.mode.limit, source.mode.watcher = False, source.mode.ops + i, source  # its budget will be used up
+    torch.func.jvp(model, (torch.ones(2, 8),), (torch.ones(2, 8),))
+    torch.ones(1) + 1
+`
+	if err := os.WriteFile(script, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := recordProgram(t, []string{"record"}, torchPython(t), script); r.code != exitFine || strings.Contains(r.said, "Error") {
+		t.Errorf("exit code %d: %s", r.code, r.said)
+	}
+}
+
 // What programs do that a dispatch mode could break; each prints what it computed.
 func TestProgramsComputeTheSameUnderTheAgent(t *testing.T) {
 	for _, path := range scripts(t, "same_*.py") {

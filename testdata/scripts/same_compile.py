@@ -54,8 +54,67 @@ def interrupted(x):
     return y.mean()
 
 
+class Tagged(torch.Tensor):
+    pass
+
+
+class Plain(torch.optim.Optimizer):
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.sub_(p.grad, alpha=0.01)
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def evaluated(x):
+    model.eval()
+    y = model(x)
+    model.train()
+    return y
+
+
+@torch.compile(backend="eager")
+def tagged(x):
+    return Tagged(x) * 2
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def step_plain():
+    plain.step()
+
+
+whole = torch.compile(backend="aot_eager", fullgraph=True)(lambda x: model(x).mean())
+plain = Plain(model.parameters(), {})
+step_adam = torch.compile(backend="eager")(optimizer.step)
+for step in range(30):
+    optimizer.zero_grad()
+    loss = whole(torch.randn(4, 8))
+    loss.backward()
+    step_plain()
+    step_adam()
+    tagged(evaluated(torch.randn(4, 8)))
+
+
+@torch.compile(backend="eager")
+def all_of_it(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+for step in range(100):
+    x = torch.randn(16, 8)
+    for _ in range(5):
+        x = x + 0.01
+    all_of_it(x)
+print(loss.item(), sum(p.double().sum().item() for p in model.parameters()), evaluated(torch.ones(4, 8)).sum().item())
+
+
 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+torch._dynamo.utils.counters.clear()
 for _ in range(3):
     optimizer.step()  # the recorder may enter its mode
     interrupted(torch.randn(4, 8))

@@ -102,7 +102,7 @@ try:
     pass_on(torch.ones(2, 2)) @ torch.ones(3)
 except RuntimeError as e:
     kept = e
-print("error", passed[0]() is None, kept)
+print("error", passed[0]() is None, kept, kept.__traceback__.tb_next)
 lbfgs = nn.Linear(8, 1)
 optimizer = torch.optim.LBFGS(lbfgs.parameters(), max_iter=5)
 

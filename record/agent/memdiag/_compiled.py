@@ -16,11 +16,11 @@ ENTRANCE = "torch/_dynamo/eval_frame.py"
 
 def skip(torch, *functions):
     """Makes torch.compile leave out functions, but not what they call."""
-    c = torch._C._dynamo.eval_frame
+    c = getattr(getattr(getattr(torch, "_C", None), "_dynamo", None), "eval_frame", None)
     for f in functions:
         if hasattr(c, "skip_code"):
             c.skip_code(f.__code__)
-        else:  # from PyTorch 2.6 on
+        elif hasattr(c, "set_code_exec_strategy"):  # from PyTorch 2.6 on
             c.set_code_exec_strategy(f.__code__, c._FrameExecStrategy(c._FrameAction.SKIP, c._FrameAction.DEFAULT))
 
 
@@ -36,6 +36,42 @@ def runs(frame):
 def compiles():
     """Whether torch.compile has compiled anything."""
     return bool(getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0))
+
+
+def compiling(torch):
+    """A function that torch.compile, while it traces it, takes for True, so that it need not trace what the program does not have."""
+    return getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)  # from PyTorch 2.2 on
+
+
+def apart(agent, torch, f):
+    """A function that calls f, which no torch.compile traces. A compiled function that calls it is cut into two graphs, or, where it must be one
+    graph, leaves the call out."""
+    traces = compiling(torch)
+
+    def call(*args):
+        prior = agent.switch(None)
+        try:
+            f(*args)
+        finally:
+            agent.switch(prior)
+
+    def traced(*args):
+        if not (traces() and in_one_graph()):
+            call(*args)
+
+    call._torchdynamo_disable = True
+    skip(torch, call, traced)
+    return traced
+
+
+def in_one_graph():
+    """Whether torch.compile must not cut what it compiles now. It calls this function while it traces a call of it."""
+    translator = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "InstructionTranslator", None)
+    now = translator.current_tx() if hasattr(translator, "current_tx") else None
+    return bool(getattr(now, "one_graph", False) or getattr(now, "error_on_graph_break", False))
+
+
+in_one_graph._dynamo_marked_constant = True
 
 
 def ignore(callback):

@@ -7,6 +7,7 @@ would have to wait for that. So only mark records losses there, except in the ru
 import struct
 
 from ._census import unasked
+from ._compiled import skip
 from ._marks import number
 from ._table import Table
 
@@ -38,18 +39,23 @@ class Losses(Table):
         self.formats = {torch.float32: "<f", torch.float64: "<d", torch.float16: "<e", torch.bfloat16: ""}
 
         def _make_grads(outputs, *args, **kwargs):
-            if not self.over and not self.agent.torch.layers():  # losses of torch.func have no memory
-                self.backward(outputs)
-            self.agent.torch.backward()
+            prior = self.agent.switch(None)
+            try:
+                if not self.over and not self.agent.torch.layers():  # losses of torch.func have no memory
+                    self.backward(outputs)
+                self.agent.torch.backward()
+            finally:
+                self.agent.switch(prior)
             return original(outputs, *args, **kwargs)
 
+        skip(torch, _make_grads)
         self.agent.replace(autograd, "_make_grads", _make_grads)
 
     def backward(self, outputs):
         try:
             with unasked(self.torch):
                 for t in outputs:
-                    if type(t) is self.tensor and (t.is_cpu or self.awaits(t)) and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
+                    if type(t) is self.tensor and (t.is_cpu and address(t) or self.awaits(t)) and t.numel() == 1 and t.dtype in self.formats and self.keeps("backward"):
                         self.take("backward", self.read(t))
         except Exception as e:
             self.failed(e)
@@ -77,3 +83,11 @@ class Losses(Table):
 
     def take(self, source, loss):
         self.add(b"%d,%s,%s\n" % (self.agent.step + (source == "backward"), source.encode(), repr(loss).encode()))
+
+
+def address(t):
+    """The address of a tensor's memory; 0 if it has none, as where PyTorch traces or transforms functions. Its size may be a symbol then."""
+    try:
+        return t.data_ptr()
+    except RuntimeError:
+        return 0

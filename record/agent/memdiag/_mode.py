@@ -67,12 +67,14 @@ def mode_class(torch, source):
                         out = op(*args, **(kwargs or {}))
                 else:
                     out = op(*args, **kwargs) if kwargs else op(*args)
-            except BaseException:
-                del args, kwargs  # the error holds this frame, which must not hold tensors that the program frees
+            except BaseException as e:
+                e.__traceback__ = e.__traceback__.tb_next  # without this frame: it has tensors that the program frees
                 raise
             self.ops += 1
             if self.ops >= self.limit and self.thread == _thread.get_ident():
+                prior = source.agent.switch(None)
                 self.watcher.exhausted(self, getframe(1))
+                source.agent.switch(prior)
             new = fresh.get(func)
             if new is None:
                 new = fresh[func] = makes_storages(func)
@@ -134,7 +136,8 @@ def mode_class(torch, source):
         table[address] = [stack, size, source.agent.step, weight, source.turn]
         source.young.append(address)
 
-    skip(torch, MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, profile, begin_or_end, type(source).number)
+    skip(torch, MemdiagMode.__torch_dispatch__, caller, keep, lender, makes_storages, shares, leave, Leaver.wait, Leaver.__call__, profile, begin_or_end, raised, type(source).number,
+         type(source).grows, type(source.elsewhere).of, type(source.elsewhere).note)
     return MemdiagMode
 
 

@@ -12,26 +12,20 @@ FIXED = 2, 7
 
 
 def watch(source, torch, version):
-    """Wraps __new__ of the classes that the program derives from Tensor."""
+    """Wraps Tensor.__new__, which the constructors of derived classes call. torch.compile compares theirs with Tensor's."""
     tensor = torch.Tensor
-    if "__init_subclass__" in members(tensor):
+    if "__new__" in members(tensor):
         return
-
-    def __init_subclass__(cls, **kwargs):
-        super(tensor, cls).__init_subclass__(**kwargs)
-        if not str(cls.__module__).startswith("torch.") and ("__new__" in members(cls) or cls.__new__ is tensor.__new__):
-            cls.__new__ = staticmethod(without(source, cls.__new__))
-
-    tensor.__init_subclass__ = classmethod(__init_subclass__)
-    source.agent.undo.append(lambda: delattr(tensor, "__init_subclass__"))
+    tensor.__new__ = staticmethod(without(source, torch, tensor.__new__))
+    source.agent.undo.append(lambda: delattr(tensor, "__new__"))
     if version < FIXED:
-        source.agent.replace(tensor, "as_subclass", without(source, tensor.as_subclass))
+        source.agent.replace(tensor, "as_subclass", without(source, torch, tensor.as_subclass))
 
 
-def without(source, original):
+def without(source, torch, original):
     """A function that calls the original one without the mode."""
     def wrapper(*args, **kwargs):
-        mode = source.top()
+        mode = None if args and args[0] is torch.Tensor else source.top()
         if mode is None:
             return original(*args, **kwargs)
         mode.__exit__()
@@ -40,4 +34,5 @@ def without(source, original):
         finally:
             mode.__enter__()
 
+    wrapper._torchdynamo_disable = True  # torch.compile knows the original one
     return functools.update_wrapper(wrapper, original)

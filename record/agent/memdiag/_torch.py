@@ -96,8 +96,11 @@ class Torch(Units, Storages):
             self.mode = mode_class(torch, self)()
             self.weak = torch.UntypedStorage
             self.modes, self.mode_at = torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at
-            included, python = torch._C._dispatch_tls_is_dispatch_key_included, torch._C.DispatchKey.Python
-            self.reached = lambda: included(python)
+            included, excluded = torch._C._dispatch_tls_is_dispatch_key_included, torch._C._dispatch_tls_is_dispatch_key_excluded
+            keys = torch._C.DispatchKey
+            self.reached = lambda: included(keys.Python)
+            # Within inference_mode, and within operators on tensors that need gradients.
+            self.apart = lambda: excluded(keys.AutogradOther) or excluded(keys.ADInplaceOrView)
             self.graph_task = torch._C._current_graph_task_id
             self.watch_phases(torch)
             self.saved = self.saved_names(torch)
@@ -142,6 +145,8 @@ class Torch(Units, Storages):
                 agent.guarded("step", self.put_aside, optimizer)
 
         def after(optimizer, *_):
+            if self.aside:
+                self.take_back()
             if self.skip > 0 and id(optimizer) == self.primary and not self.others and (self.cuda is None or not self.cuda.begins()):
                 self.skip -= 1
                 self.turn += 1
@@ -152,25 +157,24 @@ class Torch(Units, Storages):
                 return
             if agent.asleep:
                 agent.wake()
-            if self.aside:
-                self.take_back()
             agent.guarded("step", self.optimizer_stepped, optimizer)
 
         if version >= (2, 0):
             from torch.optim import optimizer
 
-            agent.undo.append(optimizer.register_optimizer_step_post_hook(after).remove)
+            agent.undo.append(optimizer.register_optimizer_step_post_hook(_compiled.apart(agent, torch, after)).remove)
             self.step_hooks = getattr(optimizer, "_global_optimizer_pre_hooks", None)
             if self.step_hooks is not None:  # older versions do not show the program's hooks
-                agent.undo.append(optimizer.register_optimizer_step_pre_hook(before).remove)
+                agent.undo.append(optimizer.register_optimizer_step_pre_hook(_compiled.apart(agent, torch, before)).remove)
         else:  # the empty method that 1.12 and 1.13 call after every step
             agent.replace(torch.optim.Optimizer, "_optimizer_step_code", after)
 
     def watch_phases(self, torch):
-        agent, original = self.agent, torch.nn.Module.eval
+        agent, original, compiles = self.agent, torch.nn.Module.eval, _compiled.compiling(torch)
 
         def eval(self_):
-            agent.guarded("eval", self.evaluates)
+            if not compiles():
+                agent.guarded("eval", self.evaluates)
             return original(self_)
 
         agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickle finds it by its name
@@ -271,7 +275,7 @@ class Torch(Units, Storages):
         if n == 0 and backward:
             self.refused = weight
             return
-        if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode and not backward:
+        if n == 1 and self.ours(0) and self.mode_at(0) is not self.mode and not self.restores():
             self.exit(self.mode_at(0))  # the mode of a thread, which now trains
             n = 0
         # Not above a mode of the program: the program would leave ours when it means to leave its own.
@@ -309,9 +313,10 @@ class Torch(Units, Storages):
             self.exit(mode)
 
     def restores(self):
-        """Whether the mode must not be left here. At their end, inference_mode, a function of torch.compile and one of torch.func make
-        operators look for a mode again if they did at its begin, and each would fail without one. A backward pass restores the mode itself."""
-        return self.module.is_inference_mode_enabled() or self.backward_runs() or self.layers() > 0 or _compiled.runs(sys._getframe())
+        """Whether the mode must not be left here. At their end, inference_mode, a function of torch.compile, one of torch.func and what an operator
+        calls in Python make operators look for a mode again if they did at its begin, and each would fail without one. A backward pass
+        restores the mode itself."""
+        return self.apart() or self.backward_runs() or self.layers() > 0 or _compiled.runs(sys._getframe())
 
     def top(self):
         """The mode of this thread, if it is ours and none of the program is above it."""
