@@ -342,6 +342,22 @@ func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
 	}
 }
 
+// At its end Python restores what signals do by default: a request for a snapshot ended the program.
+func TestARequestAtTheEndOfAProgramDoesNotKillIt(t *testing.T) {
+	t.Parallel()
+	r := runOf(t, record.Options{}, python(t), script(t, `
+import os, signal
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        print("last")
+last = Last()
+`))
+	if r.stdout != "last\n" || r.ExitCode != 0 || r.Signal != "" {
+		t.Errorf("%q, code %d, %s", r.stdout, r.ExitCode, r.Signal)
+	}
+}
+
 func TestAnEmptyPythonpathAddsNoFolder(t *testing.T) {
 	t.Setenv("PYTHONPATH", "")
 	r := runOf(t, record.Options{}, python(t), script(t, "import os, sys; print(os.getcwd() in sys.path)"))

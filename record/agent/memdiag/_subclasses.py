@@ -5,6 +5,7 @@ PyTorch makes a plain tensor first. Below a mode this has a Python object, and P
 
 import functools
 
+from ._compiled import skip
 from ._length import members
 
 # The first version in which Tensor.as_subclass works below a mode.
@@ -35,4 +36,5 @@ def without(source, torch, original):
             mode.__enter__()
 
     wrapper._torchdynamo_disable = True  # torch.compile knows the original one
+    skip(torch, wrapper)
     return functools.update_wrapper(wrapper, original)

@@ -98,6 +98,11 @@ class Ticker:
         self.hidden.end()
         self.turn.end()
 
+    def ignore(self):
+        """Ignores requests from now on. At its end Python restores what SIGUSR1 does by default: it ends the program."""
+        if signal.getsignal(signal.SIGUSR1) == self.handle:
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
     def handle(self, signum, frame):
         what = self.asked  # read first: our thread may do it, and clear this
         if self.agent.interrupting:  # this interrupts the handler, which would begin within itself again and again
