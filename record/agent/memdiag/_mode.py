@@ -69,6 +69,7 @@ def mode_class(torch, source):
                     out = op(*args, **kwargs) if kwargs else op(*args)
             except BaseException as e:
                 e.__traceback__ = e.__traceback__.tb_next  # without this frame: it has tensors that the program frees
+                del args, kwargs  # Python 3.10 raises it with this frame
                 raise
             self.ops += 1
             if self.ops >= self.limit and self.thread == _thread.get_ident():
