@@ -196,7 +196,7 @@ for _ in range(30):
 }
 
 // PyTorch computes a forward derivative in Python, within an operator that later restores that operators look for a mode. The next one found
-// none, and the program ended.
+// none, and the program ended. After an operator the mode is left.
 func TestTheModeIsNotLeftWithinAnOperator(t *testing.T) {
 	heavytest.Skip(t, "a program with PyTorch")
 	t.Parallel()
@@ -210,12 +210,17 @@ for i in range(100):
     source.mode.paused, source.mode.limit, source.mode.watcher = False, source.mode.ops + i, source  # its budget will be used up
     torch.func.jvp(model, (torch.ones(2, 8),), (torch.ones(2, 8),))
     torch.ones(1) + 1
+source.on(1)
+source.mode.paused, source.mode.limit, source.mode.watcher = True, 0, source
+for _ in range(3):
+    torch.ones(1)
+print(source.modes())
 `
 	if err := os.WriteFile(script, []byte(program), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if r := recordProgram(t, []string{"record"}, torchPython(t), script); r.code != exitFine || strings.Contains(r.said, "Error") {
-		t.Errorf("exit code %d: %s", r.code, r.said)
+	if r := recordProgram(t, []string{"record"}, torchPython(t), script); r.code != exitFine || r.stdout != "0\n" || strings.Contains(r.said, "Error") {
+		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.said)
 	}
 }
 

@@ -5,13 +5,13 @@ import sys
 from ._tracing import profile
 
 # PATIENCE: calls and returns in a thread after which an attempt to leave the mode ends. RETRY: operators until the next attempt. REFUSED: the
-# same where the mode must not be left.
+# same where there is no attempt.
 PATIENCE, RETRY, REFUSED = 200, 500, 16
 
 
 def leave(source, mode, frame):
     """Leaves a mode as soon as the operator that a frame has called returns."""
-    if source.restores():
+    if source.within():
         mode.limit = mode.ops + REFUSED
         return
     mode.limit = mode.ops + RETRY

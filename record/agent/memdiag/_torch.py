@@ -316,7 +316,11 @@ class Torch(Units, Storages):
         """Whether the mode must not be left here. At their end, inference_mode, a function of torch.compile, one of torch.func and what an operator
         calls in Python make operators look for a mode again if they did at its begin, and each would fail without one. A backward pass
         restores the mode itself."""
-        return self.apart() or self.backward_runs() or self.layers() > 0 or _compiled.runs(sys._getframe())
+        return self.apart() or self.within()
+
+    def within(self):
+        """Whether this thread is within a backward pass, a function of torch.func or one of torch.compile."""
+        return self.backward_runs() or self.layers() > 0 or _compiled.runs(sys._getframe())
 
     def top(self):
         """The mode of this thread, if it is ours and none of the program is above it."""
