@@ -43,7 +43,7 @@ func TestAnyCommandHasSnapshotsOfItsProcesses(t *testing.T) {
 	}
 	t.Setenv("RECORD_TEST_GROW", "1")
 	r := runOf(t, record.Options{}, self)
-	if r.ExitCode != 0 || r.Snapshots < 3 || !r.noted("no Python process loaded the agent") {
+	if r.ExitCode != 0 || r.Snapshots < 3 || !r.noted("no Python process loaded the agent") || len(r.Unseen) > 0 {
 		t.Fatalf("%+v", r.Outcome)
 	}
 	run, err := files.OpenRun(r.dir)

@@ -220,13 +220,20 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if outcome.Code.Files == nil {
 		outcome.Code.Files = executable(path, started)
 	}
+	absent := ""
 	if without != nil {
-		outcome.Notes = append(outcome.Notes, fmt.Sprintf("no Python process received the agent: memory is known by process, not by allocation site: %v", without))
+		absent = fmt.Sprintf("no Python process received the agent: memory is known by process, not by allocation site: %v", without)
 	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is no longer recorded; keep it in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
-		outcome.Notes = append(outcome.Notes, "no Python process loaded the agent: memory is known by process, not by allocation site; "+
-			"the agent needs Python 3.10 or later and PYTHONPATH. A script may extend PYTHONPATH but not replace it; python -I, -E and -S ignore it")
+		absent = "no Python process loaded the agent: memory is known by process, not by allocation site; " +
+			"the agent needs Python 3.10 or later and PYTHONPATH. A script may extend PYTHONPATH but not replace it; python -I, -E and -S ignore it"
+	}
+	if absent != "" {
+		outcome.Notes = append(outcome.Notes, absent)
+		if host.tree.runsPython() {
+			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: absent})
+		}
 	}
 	return outcome, nil
 }

@@ -438,8 +438,8 @@ func TestAnInterruptWhileTheAgentLoadsReachesTheProgram(t *testing.T) {
 }
 
 func TestAProcessThatTheAgentCannotEnterIsSaid(t *testing.T) {
-	r := runOf(t, record.Options{}, python(t), "-I", "-c", "print(1)")
-	if r.stdout != "1\n" || !r.noted("no Python process loaded the agent") {
+	r := runOf(t, record.Options{}, python(t), "-I", "-c", "import time; print(1); time.sleep(0.5)")
+	if r.stdout != "1\n" || !r.noted("no Python process loaded the agent") || len(r.Unseen) != 1 { // a gate must not pass
 		t.Errorf("%+v", r.Outcome)
 	}
 }

@@ -72,6 +72,16 @@ func newTree(root int, agent string) *tree {
 	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent, root: command}}
 }
 
+// runsPython reports whether one of the processes was seen to run Python.
+func (t *tree) runsPython() bool {
+	for _, f := range t.known {
+		if strings.HasPrefix(f.name, "python") {
+			return true
+		}
+	}
+	return false
+}
+
 // look lists the current processes, the root first.
 func (t *tree) look(now time.Time) []process {
 	all, hidden := processTree(t.root)

@@ -42,7 +42,8 @@ class Report:
         if self.intervention is not None and self.intervention.acts and self.intervention.text():
             self.note(self.intervention.text())
         self.report("finished")
-        self.ticker.ignore()
+        if self.attached is None:
+            self.ticker.ignore()
 
     def report(self, state):
         """Writes the file that memdiag reads about this process at the end."""

@@ -84,7 +84,7 @@ class Torch(Units, Storages):
         version = tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in torch.__version__.split("+")[0].split(".")[:2])
         self.version = str(torch.__version__)
         # How many functions of torch.func run in this thread; PyTorch 2.2 and later say so.
-        self.layers = getattr(getattr(torch._C, "_functorch", None), "get_dynamic_layer_stack_depth", int)
+        self.layers = getattr(getattr(getattr(torch, "_C", None), "_functorch", None), "get_dynamic_layer_stack_depth", int)
         self.watch_steps(torch, version)
         self.agent.losses.watch(torch)
         # Only whether PyTorch was built for CUDA may be asked. Counting GPUs starts the driver: then no forked child can use it, and the
