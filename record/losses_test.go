@@ -19,6 +19,8 @@ class Tensor:
     def element_size(self):
         return self.memory.itemsize
     def data_ptr(self):
+        if layers:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         return self.memory.buffer_info()[0]
 class Subclass(Tensor):
     pass
@@ -30,7 +32,7 @@ class Far(Tensor):
 torch = types.SimpleNamespace(Tensor=Tensor, float32="f4", float64="f8", float16="f2", bfloat16="b2", cuda=types.SimpleNamespace(is_current_stream_capturing=lambda: captured), autograd=types.SimpleNamespace(_make_grads=lambda outputs, *_: made.append(len(outputs))))
 sys.modules["torch"] = torch
 captured, layers = False, 0
-agent = types.SimpleNamespace(settings={}, step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, switch=lambda callback: None, torch=types.SimpleNamespace(backward=lambda: None, layers=lambda: layers))
+agent = types.SimpleNamespace(settings={}, step=4, stopped=False, number=0, owner={}, dir=tempfile.mkdtemp(), suffix=lambda: "_rank3", note=print, replace=setattr, switch=lambda callback: None, torch=types.SimpleNamespace(backward=lambda: None))
 losses = _losses.Losses(agent)
 losses.watch(torch)
 def backward(*tensors):

@@ -47,7 +47,7 @@ class Hidden:
             self.filters.remove(self.filter)
 
     def match(self, text):
-        """Called as that of a regular expression. Python goes through the filters, so this one is only removed if it is the last that it asks."""
+        """Stands for that of a regular expression. Python is going through the filters: only a match, at which it stops, may remove this one."""
         if BESIDE not in text:
             return False
         self.end()

@@ -41,7 +41,7 @@ class Losses(Table):
         def _make_grads(outputs, *args, **kwargs):
             prior = self.agent.switch(None)
             try:
-                if not self.over and not self.agent.torch.layers():  # losses of torch.func have no memory
+                if not self.over:
                     self.backward(outputs)
                 self.agent.torch.backward()
             finally:

@@ -36,7 +36,6 @@ def mode_class(torch, source):
         thread = None  # the thread that entered it; autograd's threads, which run the backward pass of a GPU, inherit the mode
         supports_higher_order_operators = True
 
-        # torch.compile still compiles below this mode, and does not trace it.
         # PyTorch's own two methods also set flags of the whole process, which modes of several threads mix up.
         def __enter__(self):
             _push_mode(self)
@@ -45,6 +44,7 @@ def mode_class(torch, source):
         def __exit__(self, *_):
             _pop_mode()
 
+        # torch.compile still compiles below this mode, and does not trace it.
         @classmethod
         def is_infra_mode(cls):
             return True
