@@ -231,7 +231,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	if absent != "" {
 		outcome.Notes = append(outcome.Notes, absent)
-		if host.tree.runsPython() {
+		if host.tree.python || isPython(filepath.Base(path)) { // it may end before the first look
 			outcome.Unseen = append(outcome.Unseen, snapshot.Unseen{What: absent})
 		}
 	}

@@ -161,7 +161,7 @@ func roleOf(line []byte, name string, forked bool) string {
 		return "spawned " + program
 	}
 	role := program
-	if strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pypy") {
+	if isPython(program) || strings.HasPrefix(program, "pypy") {
 		role = script(words[1:], program)
 	}
 	if forked {

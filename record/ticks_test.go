@@ -4,9 +4,13 @@ package record_test
 
 import (
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/record"
+	"github.com/memdiag/memdiag/snapshot/files"
 )
 
 // leakyThread keeps lists in a thread until there are six snapshots, for which the main thread is in one call.
@@ -33,6 +37,39 @@ func TestAMainThreadThatWaitsIsRecorded(t *testing.T) {
 			r := runInto(t, dir, record.Options{}, python(t), path, how, dir)
 			if r.ExitCode != 0 || r.stdout != "" || r.stderr != "" || r.Snapshots < 6 {
 				t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+			}
+		})
+	}
+}
+
+// exiting spends a second in Python's exit, in which its only other thread works if it is told so.
+const exiting = `
+import sys, threading, time
+threading._register_atexit(time.sleep, 1)
+if sys.argv[1] == "works":
+    threading.Thread(target=time.sleep, args=(2,)).start()
+time.sleep(1)
+print(time.time())
+`
+
+func TestAProgramThatExitsIsNotLookedAt(t *testing.T) {
+	path := script(t, exiting)
+	for _, how := range []string{"works", "exits"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "run")
+			r := runInto(t, dir, record.Options{}, python(t), path, how)
+			ended, err := strconv.ParseFloat(strings.TrimSpace(r.stdout), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := files.OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := run.Snapshots[len(run.Snapshots)-1].Mark.Time
+			if late := last.Sub(time.UnixMicro(int64(ended*1e6))) > 100*time.Millisecond; late != (how == "works") {
+				t.Errorf("the last snapshot is of %s, the program ended at %s", last, r.stdout)
 			}
 		})
 	}

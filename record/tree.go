@@ -39,6 +39,7 @@ type tree struct {
 	known   map[processID]*followed
 	orphans orphans
 	written bool // whether to read how much the processes have written
+	python  bool // whether a process was seen to run Python
 	// brief are the parents of processes that were seen in one look only.
 	brief map[int]bool
 	last  time.Time // when the last look was
@@ -72,15 +73,8 @@ func newTree(root int, agent string) *tree {
 	return &tree{root: root, known: make(map[processID]*followed), brief: make(map[int]bool), orphans: orphans{agent: agent, root: command}}
 }
 
-// runsPython reports whether one of the processes was seen to run Python.
-func (t *tree) runsPython() bool {
-	for _, f := range t.known {
-		if strings.HasPrefix(f.name, "python") {
-			return true
-		}
-	}
-	return false
-}
+// isPython reports whether a program of this name is a Python interpreter.
+func isPython(name string) bool { return strings.HasPrefix(name, "python") }
 
 // look lists the current processes, the root first.
 func (t *tree) look(now time.Time) []process {
@@ -105,6 +99,7 @@ func (t *tree) look(now time.Time) []process {
 	}
 	all = here.all
 	for _, p := range all {
+		t.python = t.python || isPython(p.name)
 		if t.known[p.processID] == nil {
 			t.known[p.processID] = &followed{TreeProcess: snapshot.TreeProcess{PID: p.pid, Started: p.started}, first: now}
 		}

@@ -287,6 +287,8 @@ def runs(frame):
     called, within = None, getattr(sys.modules.get("multiprocessing.process"), "_parent_process", None) is None
     while frame is not None:
         code = frame.f_code
+        if code.co_name == "_shutdown" and not working():
+            return False
         if code.co_filename.endswith("multiprocessing/process.py"):
             if (code.co_name, called) in RETURNED:
                 return False
@@ -294,6 +296,12 @@ def runs(frame):
         called = code.co_name
         frame = back(frame)
     return within and called in ROOTS
+
+
+def working():
+    """Whether Python waits for another thread of the program before it exits."""
+    threading = sys.modules.get("threading")
+    return any(not t.daemon and t is not threading.main_thread() for t in list(threading._active.values())) if threading else False
 
 
 def loads_ctypes():
