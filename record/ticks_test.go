@@ -42,7 +42,7 @@ func TestAMainThreadThatWaitsIsRecorded(t *testing.T) {
 	}
 }
 
-// exiting spends a second in Python's exit, in which its only other thread works if it is told so.
+// exiting spends a second in Python's exit, in which its only other thread works if the argument is "works".
 const exiting = `
 import sys, threading, time
 threading._register_atexit(time.sleep, 1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,6 +47,20 @@ func TestPythonCallsMemdiag(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// TestAProgramTakesSnapshots runs a program that compares the snapshots which it asks for with what it knows.
+func TestAProgramTakesSnapshots(t *testing.T) {
+	heavytest.Skip(t, "it trains with PyTorch")
+	t.Parallel()
+	r := recordProgram(t, []string{"record"}, torchPython(t), "../../testdata/python/snapshots.py")
+	if r.code != exitFine {
+		t.Fatalf("code %d: %s", r.code, r.said)
+	}
+	var out, said bytes.Buffer
+	if run(append([]string{"diff"}, strings.Fields(r.stdout)...), nil, &out, &said); !strings.Contains(out.String(), "snapshots.py:43") {
+		t.Errorf("no line of what grew between the last two snapshots: %s%s", &out, &said)
 	}
 }
 

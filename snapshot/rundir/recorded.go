@@ -29,7 +29,8 @@ const (
 	ofChild   = `(` + childMark + aNumber + `)?`
 	isAfter   = `(` + afterMark + aNumber + `)?`
 	aSnapshot = snapshotStem + `_t?` + aNumber + isAfter + perhaps + ofChild + `\.(memdiag|json|pickle|pb\.gz)`
-	aFile     = `(` + aSnapshot + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|peaks|processes)` + perhaps + `\.csv)`
+	again     = `again_` + aNumber + `_` + aNumber + perhaps + `\.(json|pickle|pb\.gz)` // a step's further ones, which the program asked for
+	aFile     = `(` + aSnapshot + `|` + again + `|run` + perhaps + `\.json|` + seriesStem + perhaps + `\.memdiag|(host|losses|peaks|processes)` + perhaps + `\.csv)`
 	aReport   = `\.agent` + perhaps + `_` + aNumber + `\.json`
 	aStanding = `\.standing` + perhaps + `\.json`
 )

@@ -58,8 +58,8 @@ def mark(step: "int | None" = None, phase: "str | None" = None, epoch: "int | No
 
 
 def snapshot() -> "str | None":
-    """Takes a snapshot now, and returns the path of its file. If this step has a snapshot already, returns the path of the newest one.
-    Returns None without the recorder, or if there is no snapshot yet. Never raises.
+    """Takes a snapshot now, and returns the path of its file. The newest 32 of these files stay until the run ends; others are thinned out.
+    Returns None without the recorder, and the path of the newest snapshot, or None, if none can be taken now. Never raises.
     """
     return None if _running is None else _running.guarded("snapshot", _running.snapshot_now)
 

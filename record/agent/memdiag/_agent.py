@@ -308,9 +308,14 @@ class Agent(Due, Ranks, Child, Kept, Report):
         if not wants and not {"torch", "jax"} & sys.modules.keys():
             return
         self.code.end()  # before self.own begins to count: what this frees was allocated while it did not
-        before = self.ticks
-        with self.own if wants else contextlib.nullcontext():  # counting the agent's own memory takes milliseconds
-            self.look(forced)
+        before, self.forced = self.ticks, forced
+        try:
+            with self.own if wants else contextlib.nullcontext():  # counting the agent's own memory takes milliseconds
+                self.look(forced)
+        finally:
+            self.forced = False
+        if forced:
+            self.torch.watch()  # to know the stacks of what a second snapshot in this step shows
         if not self.stepping and not self.ticker.acts():
             self.heap.look_outside()
             if self.ticks > before:
@@ -353,7 +358,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
     def snapshot_now(self):
         """Takes a snapshot for the program; returns the path of the newest one."""
         self.tick(True)
-        return os.path.join(self.dir, self.written[-1][1]) if self.written else None
+        return os.path.join(self.dir, self.newest) if self.newest else None
 
     def take(self, step):
         """Writes a snapshot; step is None if no step was counted."""
@@ -373,16 +378,20 @@ class Agent(Due, Ranks, Child, Kept, Report):
             return
         if first and kind == "step" and self.number:
             self.drop()  # snapshots by the clock
-        if step is not None and any(w[0] == step for w in self.written):
+        again = step is not None and any(w[0] == step for w in self.written)
+        if again and (not self.forced or self.number):
             return
         with self.own:
-            self.snapshot(step)
+            self.snapshot(step, again)
 
-    def snapshot(self, step):
+    def snapshot(self, step, again=False):
+        """again: whether the step has a snapshot, so that this one gets a file that is no part of the run's series."""
         start = work()
         number = step if step is not None else "t%d" % self.ticks
         after = "" if self.ceased.after is None else "_after%d" % self.ceased.after
         name = "snapshot_t%s_child%d" % (str(number).lstrip("t"), self.number) if self.number else "snapshot_%s%s%s" % (number, after, self.suffix())
+        if again:
+            number, name = None, "again_%d_%d%s" % (step, self.ticks, self.suffix())
         cuda = self.torch.cuda if self.torch.cuda is not None and self.torch.cuda.recording else None
         if cuda:
             cuda.look()

@@ -5,6 +5,7 @@ import itertools
 
 from . import _batches, _ceased, _role
 from ._growth import grows
+from ._kept import Kept
 from ._own import waited
 from ._real import os, time
 from ._role import helps, role
@@ -44,7 +45,8 @@ class Child:
         self.peaks = None
         if self.intervention is not None:
             self.intervention = self.intervention.forked()
-        self.written, self.notes, self.unseen, self.errors = [], {}, [], 0
+        Kept.__init__(self)
+        self.notes, self.unseen, self.errors = {}, [], 0
         # A child with its parent's names would overwrite the parent's files.
         self.owner = {}
         self.sleep()

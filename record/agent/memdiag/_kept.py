@@ -1,5 +1,6 @@
 """Writes this process's snapshots to the run's folder, and thins them out."""
 
+import collections
 import re
 
 from . import _claims, _files
@@ -19,11 +20,15 @@ class Kept:
     """The part of the agent that writes snapshots and removes them."""
 
     def __init__(self):
-        self.written = []  # [step or tick, name] of each snapshot
+        self.written = []  # [step or tick, name] of each snapshot of the run's series
+        # The name of the newest snapshot; the newest ones that were asked for, which stay; and those of them that are no part of the series.
+        self.newest, self.asked, self.repeats = None, collections.deque(maxlen=MOST), []
+        self.forced = False  # whether somebody has asked for the snapshot that is being taken
         self.spares = False  # whether the newest snapshot must not be thinned out
 
     def keep(self, number, name, text, start, lighter=None):
-        """Writes a snapshot that was begun at start, and makes room for it. lighter returns a smaller one; None if there is none."""
+        """Writes a snapshot that was begun at start, and makes room for it. number: None if it is no part of the series. lighter returns a
+        smaller one; None if there is none."""
         try:
             self.write(name, text)
         except OSError as e:
@@ -39,8 +44,16 @@ class Kept:
                     raise
                 return self.note("the disk was full: there are fewer snapshots of what came after the last step")
             self.write(name, text)
-        self.written.append([number, name])
-        self.thin()
+        self.newest = name
+        if number is None:
+            self.repeats.append(name)
+            if len(self.repeats) > MOST:
+                self.remove(self.repeats.pop(0))
+        else:
+            self.written.append([number, name])
+            if self.forced:
+                self.asked.append(name)
+            self.thin()
         if self.child or len(self.written) == ENOUGH:
             self.report("started")  # now: multiprocessing ends its processes without atexit, and others may be killed
         self.last, self.torch.ahead = work() - start + self.torch.ahead, 0.0
@@ -65,7 +78,7 @@ class Kept:
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def thin(self):
-        if self.fixed or self.seconds or len(self.written) <= MOST:
+        if self.fixed or self.seconds or len(self.written) - len(self.asked) <= MOST:
             return
         if self.stepping:
             self.every *= 2
@@ -74,7 +87,7 @@ class Kept:
         kept, last = [], None
         for i, (number, name) in enumerate(self.written):
             stretch = number // self.every if isinstance(number, int) else i // 2
-            if stretch != last or self.spares and i == len(self.written) - 1:
+            if stretch != last or name in self.asked or self.spares and i == len(self.written) - 1:
                 kept.append([number, name])
                 last = stretch
             else:

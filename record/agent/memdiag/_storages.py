@@ -202,7 +202,7 @@ class Storages:
         if self.since is None and self.threads():
             self.since = self.turn
         self.told = _categories.Told()
-        if self.since is None or not self.whole and self.older is not None:
+        if self.since is None or not self.whole and self.older is not None and not self.agent.forced:
             return {}, {}, {}
         with _census.unasked(self.module):
             storages, each = _census.handled(self.module, quiet(self.agent), places, self.handles, self.told.parameters, self.elsewhere, self.told.pointers, self.in_pinned())
