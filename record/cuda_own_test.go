@@ -84,7 +84,7 @@ func TestTheSnapshotBeforeOutOfMemoryIsNotThinnedOut(t *testing.T) {
 import types
 from memdiag import _agent, _cuda
 torch = types.SimpleNamespace(version=types.SimpleNamespace(cuda=None), _C=types.SimpleNamespace())
-agent = types.SimpleNamespace(fixed=0, seconds=0, stepping=True, every=4, ticks=0, spares=False, step=133, removed=[], written=[[4 * i, "snapshot_%d" % (4 * i)] for i in range(1, 33)], elapsed=lambda: 0)
+agent = types.SimpleNamespace(fixed=0, seconds=0, stepping=True, every=4, ticks=0, asked=(), spares=False, step=133, removed=[], written=[[4 * i, "snapshot_%d" % (4 * i)] for i in range(1, 33)], elapsed=lambda: 0)
 agent.remove = agent.removed.append
 def take(step):
     agent.written.append([step, "snapshot_%d" % step])

@@ -357,8 +357,10 @@ class Agent(Due, Ranks, Child, Kept, Report):
 
     def snapshot_now(self):
         """Takes a snapshot for the program; returns the path of the newest one."""
+        self.repeated = None
         self.tick(True)
-        return os.path.join(self.dir, self.newest) if self.newest else None
+        name = self.repeated or self.written and self.written[-1][1]
+        return os.path.join(self.dir, name) if name else None
 
     def take(self, step):
         """Writes a snapshot; step is None if no step was counted."""

@@ -21,8 +21,8 @@ class Kept:
 
     def __init__(self):
         self.written = []  # [step or tick, name] of each snapshot of the run's series
-        # The name of the newest snapshot; the newest ones that were asked for, which stay; and those of them that are no part of the series.
-        self.newest, self.asked, self.repeats = None, collections.deque(maxlen=MOST), []
+        # The newest ones that were asked for, which stay; those that are no part of the series; and the one of these that was just taken.
+        self.asked, self.repeats, self.repeated = collections.deque(maxlen=MOST), [], None
         self.forced = False  # whether somebody has asked for the snapshot that is being taken
         self.spares = False  # whether the newest snapshot must not be thinned out
 
@@ -44,8 +44,8 @@ class Kept:
                     raise
                 return self.note("the disk was full: there are fewer snapshots of what came after the last step")
             self.write(name, text)
-        self.newest = name
         if number is None:
+            self.repeated = name
             self.repeats.append(name)
             if len(self.repeats) > MOST:
                 self.remove(self.repeats.pop(0))
