@@ -121,7 +121,7 @@ p.start()
 p.join()`, ""},
 		{"is a server that is killed", `
 import glob, os, signal, time
-seen = os.path.join(glob.escape(os.environ["MEMDIAG_AGENT_DIR"]), "snapshot_*")
+seen = os.path.join(glob.escape(os.environ["MEMDIAG_AGENT_DIR"]), "snapshot_*.json")  # no snapshot of the host, which the agent's replace
 while not glob.glob(seen):
     time.sleep(0.05)
 time.sleep(0.3)
