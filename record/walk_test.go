@@ -4,6 +4,8 @@ package record_test
 
 import (
 	"testing"
+
+	"github.com/memdiag/memdiag/record"
 )
 
 // lets is what a function held, after a walk from within it, with the collector held back: a cycle
@@ -27,6 +29,33 @@ print("freed" if step()() is None else "kept")
 func TestAWalkKeepsNothingOfTheFunctionsThatRun(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, lets, "freed\n")
+}
+
+// wrapped looks for containers in a program that shares memory, which the agent follows by a function of its own in Python's module.
+const wrapped = `
+import memdiag, os, _posixshmem
+from memdiag import _walk
+
+class Thing:
+    def __init__(self):
+        self.kept = [[] for _ in range(50)]
+
+thing = Thing()
+for step in range(3):
+    memdiag.mark(step=step)
+walk = _walk.Walk(None, {1: "all"}, {})
+walk.containers = []
+walk.run()
+paths = {node.path() for node, _ in walk.containers}
+print(_posixshmem.shm_open.__code__.co_filename != __file__, "__main__.thing.kept" in paths, [path for path in paths if ".agent." in path])
+`
+
+func TestAWalkLeavesTheAgentOut(t *testing.T) {
+	t.Parallel()
+	r := runOf(t, record.Options{}, python(t), script(t, wrapped))
+	if r.ExitCode != 0 || r.stdout != "True True []\n" {
+		t.Errorf("%+v, %q, %q", r.Outcome, r.stdout, r.stderr)
+	}
 }
 
 // switches has a thread of the program's switch the collector off during a walk of another one.

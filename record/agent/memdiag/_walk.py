@@ -310,7 +310,7 @@ class Walk(Roots, Autograd):
             if obj.tb_frame.f_code.co_flags & OPTIMIZED:
                 self.frame(obj.tb_frame, node)
             self.push(obj.tb_next, node, "")
-        elif issubclass(t, (types.ModuleType, types.FrameType)):
+        elif issubclass(t, (types.ModuleType, types.FrameType)) or ours(t):
             return
         else:
             if self.ndarray and issubclass(t, self.ndarray):
@@ -389,6 +389,12 @@ class Walk(Roots, Autograd):
             return UNSEEN
         site = self.wanted.get(address)
         return self.placed.get(self.blocks.start(storage.data_ptr())) if site is None and self.placed else site
+
+
+def ours(t):
+    """Whether a type is the agent's. What it has put in the program's place leads there, such as os.memfd_create."""
+    module = module_of(t)
+    return type(module) is str and module.startswith(__name__.rpartition(".")[0] + ".")
 
 
 def qualified(t):
