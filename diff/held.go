@@ -10,6 +10,7 @@ import (
 	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/diff/trend"
 	"github.com/memdiag/memdiag/snapshot"
+	"github.com/memdiag/memdiag/snapshot/frame"
 )
 
 // joinLists joins leaks whose blocks the same list, map or graph holds into one finding, if they grow in step, or
@@ -333,7 +334,7 @@ func (r *Result) joinHeld(tree *callTree) {
 				f.graph = true
 				endFirst(f.Rows)
 				f.Headline = r.headOf(&cluster{rows: f.Rows, graph: true}, tree)
-			} else if largestFirst(f.Rows); f.Rows[0] != lead {
+			} else if lineFirstOf(f.Rows); f.Rows[0] != lead {
 				f.Headline = r.head(f.Rows[:1], tree)
 			}
 			r.measure(f)
@@ -342,6 +343,16 @@ func (r *Result) joinHeld(tree *callTree) {
 		kept = append(kept, *f)
 	}
 	r.Findings = kept
+}
+
+// lineFirstOf sorts rows by growth, and moves the largest one with a line of the program to the front.
+func lineFirstOf(rows []*Row) {
+	largestFirst(rows)
+	if at := slices.IndexFunc(rows, func(row *Row) bool { return frame.Headline(row.Frames) >= 0 }); at > 0 {
+		row := rows[at]
+		copy(rows[1:], rows[:at])
+		rows[0] = row
+	}
 }
 
 // leakOf is the index of a leak with the same holder as an inconclusive finding; -1 for none.

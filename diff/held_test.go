@@ -165,20 +165,22 @@ func TestWhatEachItemOfAListHoldsIsOneLeak(t *testing.T) {
 	}
 }
 
-// What is certain of the list may be the least of it, such as the keys of its entries.
+// What is certain of the list may be the least of it, such as the keys of its entries. What has no stack shows no line.
 func TestALeakIsNamedAfterTheMostOfWhatItsListHolds(t *testing.T) {
-	p := program{
-		{stack: "init:1 main:2"},
-		{stack: "key:37 main:45", every: 1, size: 32, holder: "mem.borders"},
-		{stack: "add:16 main:47", every: 41, size: 1 << 20, holder: "mem.borders"},
-	}
-	r, err := Analyze(p.run(100, 10), ByTrend)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leak := &r.Findings[0]
-	if at := leak.Rows[0].Frames[leak.Headline]; len(r.Findings) != 1 || leak.Joined != 1 || at.Function != "add" {
-		t.Errorf("%d findings, %d joined, named after %s:%d", len(r.Findings), leak.Joined, at.Function, at.Line)
+	for stack, want := range map[string]string{"add:16 main:47": "add", "": "key"} {
+		p := program{
+			{stack: "init:1 main:2"},
+			{stack: "key:37 main:45", every: 1, size: 32, holder: "mem.borders"},
+			{stack: stack, every: 41, size: 1 << 20, holder: "mem.borders"},
+		}
+		r, err := Analyze(p.run(100, 10), ByTrend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leak := &r.Findings[0]
+		if at := leak.Rows[0].Frames[leak.Headline]; len(r.Findings) != 1 || leak.Joined != 1 || at.Function != want || leak.Cause.ID == "before-recording" {
+			t.Errorf("%d findings, %d joined, named after %s:%d, cause %s", len(r.Findings), leak.Joined, at.Function, at.Line, leak.Cause.ID)
+		}
 	}
 }
 

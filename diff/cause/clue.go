@@ -171,10 +171,10 @@ func meter(m Meter, what string) clue {
 	}))
 }
 
-// bare fits if the allocation of some blocks was not recorded.
+// bare fits if the allocation of no block was recorded.
 func bare(points int) clue {
 	return fixed(points, func(e *Evidence) string {
-		if slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) == 0 }) {
+		if !slices.ContainsFunc(e.Sites, func(s Site) bool { return len(s.Frames) > 0 }) {
 			return "their allocation was not recorded"
 		}
 		return ""
