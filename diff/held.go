@@ -109,13 +109,13 @@ func inEachItem(a, b *Finding) bool {
 // joinFields joins leaks in step with one cause, if lists of one object hold their blocks and have equal length: a
 // metric may list scores and labels.
 func (r *Result) joinFields() {
+	apart := len(r.Findings)
 	r.joinLeaks(func(lead, f *Finding) bool {
-		same := lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
-		if same && lead.Cause.Last() { // the name of its list does not show its purpose
-			lead.Cause, lead.CauseWhy, lead.Others = f.Cause, f.CauseWhy, f.Others
-		}
-		return same
+		return lead.Shape == f.Shape && sameObject(lead, f) && r.inStep(lead.Rows[0], f.Rows[0])
 	})
+	if len(r.Findings) < apart { // the name of one list may show what the other is for, and the size of its blocks not
+		r.explain(r.Findings)
+	}
 }
 
 // joinCycles joins leaks in step that one function allocates and that only reference cycles hold: one object that the
