@@ -184,9 +184,9 @@ func (env *environment) openSnapshotBy(name string, set func(*files.Opener)) (*s
 	return s, paths[0], err
 }
 
-// openLast is openSnapshot, or opens the last snapshot of a run and reports which that is.
+// openLast is openSnapshot, or opens the last readable snapshot of a run and reports which that is.
 func (env *environment) openLast(name string) (*snapshot.Snapshot, string, error) {
-	return env.openOfRun(name, "the last snapshot of %s is %s", files.Opener.OpenLast)
+	return env.openOfRun(name, "the last readable snapshot of %s is %s", files.Opener.OpenLast)
 }
 
 // openOfRun reads a snapshot, or the snapshot of a run that open chooses.

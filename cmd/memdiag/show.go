@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,10 +113,19 @@ func (env *environment) openAt(name string, at *atFlag) (*snapshot.Snapshot, str
 		return env.openOfRun(name, "memory ran out in %s; %s has the record of it", files.Opener.OpenOutOfMemory)
 	}
 	s, path, err := env.openLast(name)
-	if err == nil && path != "" && at.wanted(s) {
-		s, path, err = env.openSnapshotAt(path, at.at)
+	if err != nil || path == "" || !at.wanted(s) {
+		return s, path, err
 	}
-	return s, path, err
+	atEnd := s.Notes
+	if s, path, err = env.openSnapshotAt(path, at.at); err != nil {
+		return nil, path, err
+	}
+	for _, note := range atEnd { // those on later files of the run are not in this file
+		if !slices.Contains(s.Notes, note) {
+			s.Notes = append(s.Notes, note)
+		}
+	}
+	return s, path, nil
 }
 
 // afterShow names the commands that show more: the record of a PyTorch snapshot at its peak and as a page, or the run of the snapshot.

@@ -1,8 +1,10 @@
 package files
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +60,60 @@ func TestTheLastSnapshotOfARun(t *testing.T) {
 	}
 	if _, _, err := (Opener{}).OpenLast(t.TempDir()); err == nil {
 		t.Error("an empty folder has a last snapshot")
+	}
+}
+
+func TestTheLastReadableSnapshotOfARun(t *testing.T) {
+	whole := func(t *testing.T, path string) {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &snapshot.Snapshot{Mark: snapshot.Mark{Step: snapshot.NoStep, Epoch: snapshot.NoStep}, Rank: snapshot.NoRank, Stacks: snapshot.NewStacks()}
+		if err := errors.Join(native.Encode(f, s), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, broken := range map[string]string{"empty": "", "one byte": "x", "zeros": "\x00\x00\x00", "cut short": "\x89MDSNAP\n\x01\x00"} {
+		for _, names := range [][]string{
+			{"run.json", "snapshot_t9.memdiag", "snapshot_t10.memdiag", "snapshot_t11.memdiag"},
+			{"dump_step9.memdiag", "dump_step10.memdiag", "dump_step11.memdiag"},
+			{"b.memdiag", "c.memdiag"},
+		} {
+			dir, last := t.TempDir(), len(names)-1
+			for _, name := range names[:last] {
+				if name == "run.json" {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				whole(t, filepath.Join(dir, name))
+			}
+			lost := filepath.Join(dir, names[last])
+			if err := os.WriteFile(lost, []byte(broken), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, path, err := Opener{}.OpenLast(dir)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if want := filepath.Join(dir, names[last-1]); path != want && path != "" {
+				t.Errorf("%s: %s, want %s", name, path, want)
+			}
+			if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], lost+": ") || !strings.HasSuffix(s.Notes[0], "; left out") {
+				t.Errorf("%s: no note on %s: %q", name, lost, s.Notes)
+			}
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"snapshot_1.memdiag", "snapshot_2.memdiag"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("\x89MDSNAP\n\x01\x00"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := (Opener{}).OpenLast(dir); err == nil || !strings.Contains(err.Error(), "snapshot_2.memdiag: ") {
+		t.Errorf("of a run without a readable snapshot: %v", err)
 	}
 }

@@ -111,6 +111,11 @@ func numbered(names []string) bool {
 	return true
 }
 
+// alike reports whether a name differs from one of others in its digits alone.
+func alike(name string, others []string) bool {
+	return slices.ContainsFunc(others, func(other string) bool { return withoutDigits(name) == withoutDigits(other) })
+}
+
 // pattern is a name with a star for each number of its last part, for a shell.
 func pattern(name string) string {
 	dir, base := path.Split(name)

@@ -62,6 +62,7 @@ func aFolder(name string, f folder) error {
 type folder struct {
 	path  string
 	names []string
+	other []string // regular files of no known format
 }
 
 func snapshotsIn(path string) folder {
@@ -72,8 +73,12 @@ func snapshotsIn(path string) folder {
 	}
 	ours := isRegular(filepath.Join(path, rundir.InfoName))
 	for _, e := range entries {
-		if isSnapshotOf(ours, e.Name()) && isKnown(filepath.Join(path, e.Name())) {
+		switch path := filepath.Join(path, e.Name()); {
+		case !isSnapshotOf(ours, e.Name()):
+		case isKnown(path):
 			f.names = append(f.names, e.Name())
+		case regular(e, path):
+			f.other = append(f.other, e.Name())
 		}
 	}
 	slices.SortFunc(f.names, compareNames)

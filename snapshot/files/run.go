@@ -370,10 +370,13 @@ func (r *runReader) readFile(name string, ahead *opening) *snapshot.Snapshot {
 // leaveOut is for a snapshot that cannot be read.
 func (r *runReader) leaveOut(err error) {
 	r.broken = append(r.broken, err)
-	note := err.Error() + "; left out"
+	note := leftOut(err)
 	r.run.Notes, r.run.Unread = append(r.run.Notes, note), append(r.run.Unread, note)
 	r.run.Partial = true
 }
+
+// leftOut is the note on a snapshot that cannot be read.
+func leftOut(err error) string { return err.Error() + "; left out" }
 
 // oneRank keeps only the lowest rank, if the snapshots themselves have several.
 func (r *runReader) oneRank(list []opened) []opened {
