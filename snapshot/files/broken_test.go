@@ -71,3 +71,24 @@ func TestBrokenFilesAreReadOrRefusedInOneLine(t *testing.T) {
 		})
 	}
 }
+
+func TestARunSaysWhichFilesNamedAsItsSnapshotsAreNone(t *testing.T) {
+	dir := t.TempDir()
+	whole, err := os.ReadFile("../torch/testdata/full_protocol4.pickle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"dump_10.pickle": whole, "dump_20.pickle": whole, "dump_30.pickle": []byte("x"), "train.py": []byte("x"), "losses_30.pickle": []byte("x")} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(dir, "dump_30.pickle") + ": not a snapshot in a format that memdiag reads; left out"
+	if len(run.Unread) != 1 || run.Unread[0] != want || !run.Partial {
+		t.Errorf("%q, want %q", run.Unread, want)
+	}
+}

@@ -75,8 +75,9 @@ func orderedByName(dir string) []string {
 			steps++
 		}
 	}
+	likeThem := alike(list)
 	for _, name := range in.other {
-		if step, rank := patterns.read(name); rank == lowest && alike(name, list) {
+		if step, rank := patterns.read(name); rank == lowest && likeThem(name) {
 			list = append(list, name)
 			if step != snapshot.NoStep {
 				steps++

@@ -111,9 +111,13 @@ func numbered(names []string) bool {
 	return true
 }
 
-// alike reports whether a name differs from one of others in its digits alone.
-func alike(name string, others []string) bool {
-	return slices.ContainsFunc(others, func(other string) bool { return withoutDigits(name) == withoutDigits(other) })
+// alike returns a function that reports whether a name differs from one of names in its digits alone.
+func alike(names []string) func(name string) bool {
+	shapes := make(map[string]bool)
+	for _, name := range names {
+		shapes[withoutDigits(name)] = true
+	}
+	return func(name string) bool { return shapes[withoutDigits(name)] }
 }
 
 // pattern is a name with a star for each number of its last part, for a shell.

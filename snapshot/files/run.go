@@ -223,15 +223,16 @@ func skip(entry fs.DirEntry) error {
 
 // runReader opens the snapshots among a run's files.
 type runReader struct {
-	run    *snapshot.Run
-	opener Opener
-	into   shared
-	names  *namePatterns
-	rank   int                   // that is read
-	ranks  int                   // number of ranks in names of snapshots
-	passed []string              // files of no format that is read
-	other  *snapshot.FormatError // of the first that another tool is known to write
-	broken []error
+	run     *snapshot.Run
+	opener  Opener
+	into    shared
+	names   *namePatterns
+	rank    int                   // that is read
+	ranks   int                   // number of ranks in names of snapshots
+	passed  []string              // files of no format that is read
+	reasons []error               // why those files are not read
+	other   *snapshot.FormatError // of the first that another tool is known to write
+	broken  []error
 }
 
 // opened is a snapshot with the data from its name.
@@ -253,6 +254,7 @@ func (r *runReader) read(f *Folder) error {
 		files = slices.SortedFunc(slices.Values(slices.Concat(files, without)), compareNames)
 	}
 	var list []opened
+	var read []string
 	ahead := openAhead(r.run.Path, files)
 	for i, name := range files {
 		r.opener.reading(filepath.Join(r.run.Path, name), i+1, len(files))
@@ -264,6 +266,13 @@ func (r *runReader) read(f *Folder) error {
 			s.Rank = r.rank
 		}
 		list = append(list, r.names.opened(s, name))
+		read = append(read, name)
+	}
+	likeRead := alike(read)
+	for i, name := range r.passed {
+		if likeRead(name) {
+			r.leaveOut(r.reasons[i])
+		}
 	}
 	if r.ranks > 1 {
 		r.note("files of %d ranks%s %d were read", r.ranks, oneRankOnly, r.rank)
@@ -352,7 +361,7 @@ func (r *runReader) readFile(name string, ahead *opening) *snapshot.Snapshot {
 		return nil
 	}
 	if f.format == nil {
-		r.passed = append(r.passed, name)
+		r.passed, r.reasons = append(r.passed, name), append(r.reasons, f.unknown())
 		if r.other == nil {
 			r.other = f.other()
 		}
