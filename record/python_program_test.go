@@ -52,7 +52,9 @@ import memdiag
 from memdiag import _jupyter
 
 os.chdir(tempfile.mkdtemp())
-for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", b"\x00\x01", 0o700), ("mode", b"", 0o600), ("gone", None, 0):
+for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", b"\x00\x01", 0o700), ("mode", b"", 0o600), ("gone", None, 0), ("folder", None, 0):
+    if name == "folder":
+        os.mkdir(name)
     if content is not None:
         with open(name, "wb") as f:
             f.write(content)
@@ -73,5 +75,6 @@ func TestAProgramThatCannotStartGivesOneSentence(t *testing.T) {
 3 format is built for another C library or processor: reinstall memdiag in this environment
 3 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
 3 gone: No such file or directory
+3 folder is a folder: name memdiag's program in the variable MEMDIAG, or unset it
 `)
 }

@@ -46,6 +46,8 @@ def installed():
 
 def why(program, e):
     """Why the program could not be started: a sentence that says what to do."""
+    if os.path.isdir(program):
+        return "%s is a folder: name memdiag's program in the variable MEMDIAG, or unset it" % program
     if isinstance(e, PermissionError):
         return "%s may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec" % program
     if e.errno in FOREIGN and os.path.exists(program):
