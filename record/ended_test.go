@@ -206,3 +206,11 @@ func TestWhatEndedAProgramIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandThatASignalEndsAtOnceIsNotSaidToBeTooOld also with -I, where that is not known.
+func TestACommandThatASignalEndsAtOnceIsNotSaidToBeTooOld(t *testing.T) {
+	r := runOf(t, record.Options{}, python(t), "-I", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGUSR1)")
+	if !r.noted("; SIGUSR1 ended the command after ") || !r.noted("perhaps before the agent could start. If a longer run") || len(r.Unseen) != 1 {
+		t.Errorf("%+v", r.Outcome)
+	}
+}

@@ -226,8 +226,12 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is no longer recorded; keep it in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
+		needs := "the agent needs"
+		if took := time.Since(started); outcome.Signal != "" && took < mayStart {
+			needs = fmt.Sprintf("%s ended the command after %s, perhaps before the agent could start. If a longer run does not load it either, it needs", outcome.Signal, took.Round(time.Millisecond))
+		}
 		absent = "no Python process loaded the agent: memory is known by process, not by allocation site; " +
-			"the agent needs Python 3.10 or later and PYTHONPATH. A script may extend PYTHONPATH but not replace it; python -I, -E and -S ignore it"
+			needs + " Python 3.10 or later and PYTHONPATH. A script may extend PYTHONPATH but not replace it; python -I, -E and -S ignore it"
 	}
 	if absent != "" {
 		outcome.Notes = append(outcome.Notes, absent)
@@ -237,6 +241,9 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	return outcome, nil
 }
+
+// mayStart is how long Python may take until the agent is loaded. It is 0.07 s on an idle machine, and seconds from a network file system.
+const mayStart = 5 * time.Second
 
 const (
 	claimPrefix = ".claim_"
