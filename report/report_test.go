@@ -114,6 +114,16 @@ func TestALengthOfAnEarlierStepSaysSo(t *testing.T) {
 	}
 }
 
+// TestAHolderOfGraphsIsNotCalledAGraph: it is a list of losses, or one loss.
+func TestAHolderOfGraphsIsNotCalledAGraph(t *testing.T) {
+	for items, want := range map[int]string{40: "graphs in `__main__.losses` (40 items)", 0: "graph of `__main__.losses`"} {
+		h := snapshot.Holder{Kind: "graph", Path: "__main__.losses", Items: items}
+		if got := strings.ReplaceAll(heldBy(&h, 0), noBreak, " "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestWhatNoStackExplainsIsInEveryReport has what an allocator, or the process, took by
 // itself: each kind with its cause and where to read more.
 func TestWhatNoStackExplainsIsInEveryReport(t *testing.T) {

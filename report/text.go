@@ -203,9 +203,20 @@ func held(f *diff.Finding) string {
 	text := heldBy(f.Holder, f.Owners())
 	if h := f.Partly; h != nil {
 		text = join(text, fmt.Sprintf("%s %s, at most %s of them; the holder of the others is unknown",
-			brief(h.Kind), glue("`"+brief(h.Path)+"`"), grouped(int64(max(1, h.Items)))))
+			holderKind(h), glue("`"+brief(h.Path)+"`"), grouped(int64(max(1, h.Items)))))
 	}
 	return text
+}
+
+// holderKind is the text before a holder's path: its kind, or what is in it that holds the blocks.
+func holderKind(h *snapshot.Holder) string {
+	switch {
+	case h.Kind == "graph" && h.Items > 0:
+		return "graphs in"
+	case h.Kind == "graph":
+		return "graph of"
+	}
+	return brief(h.Kind)
 }
 
 func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
@@ -219,7 +230,7 @@ func heldBy(h *snapshot.Holder, classes snapshot.Owners) string {
 			text = "unknown: no Python variable leads to these blocks; native code may hold them"
 		}
 	case h != nil:
-		text = brief(h.Kind) + " " + glue("`"+brief(h.Path)+"`")
+		text = holderKind(h) + " " + glue("`"+brief(h.Path)+"`")
 		if h.Items > 0 {
 			text += glue(fmt.Sprintf(" (%s%s%s)", count(int64(h.Items), h.Noun()), ofBound(h), countedAt(h)))
 		}

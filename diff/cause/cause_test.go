@@ -428,6 +428,14 @@ func TestAReasonIsNotGivenTwice(t *testing.T) {
 	}
 }
 
+// TestAListOfLossesIsNotCalledAGraph: its items have graphs, which hold the blocks.
+func TestAListOfLossesIsNotCalledAGraph(t *testing.T) {
+	e := leak(site(1, 40, 4096, torchLinear, "forward fpn.py").heldBy("graph", "__main__.losses", 40))
+	if fit := Matches(&e); len(fit) == 0 || !strings.Contains(fit[0].Why, "the graphs in __main__.losses hold them") {
+		t.Errorf("got %+v", fit)
+	}
+}
+
 // TestFramesThatMostStacksShareTellNothing: a program that is called hook_train.py
 // has no hook for that.
 func TestFramesThatMostStacksShareTellNothing(t *testing.T) {

@@ -143,6 +143,9 @@ func holds(h snapshot.Holder) string {
 	if h.Kind == snapshot.Nodes {
 		return fmt.Sprintf("%s is its end", h.Path)
 	}
+	if h.Kind == "graph" && h.Items > 0 {
+		return fmt.Sprintf("the graphs in %s hold them", h.Path)
+	}
 	if h.Items > 0 {
 		return fmt.Sprintf("the %s %s holds them", h.Kind, h.Path)
 	}
