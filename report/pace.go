@@ -88,7 +88,7 @@ func runsOutText(r *diff.Result, f *diff.Finding) string {
 	}
 	switch {
 	case at.OfProcess && f.Rows[0].Device.Kind.InProcess() && besides > grown(f) && r.Unexplained() == nil:
-		text += ", from this leak alone; the process grew by another " + glue(besides.String())
+		text += ", from this leak alone; after warm-up the process grew by another " + glue(besides.String())
 	case othersTake(r, f):
 		text += ", from this leak alone"
 	}
