@@ -131,9 +131,14 @@ func effects(e *baseline.Effects) string {
 		fmt.Fprintf(&b, "peak of %s: %s before, %s after%s\n", of, p.Before, p.After, text)
 	}
 	for _, s := range e.Bands {
-		was, is := &s.Before, &s.After
-		fmt.Fprintf(&b, "%s varies after warm-up: live memory by ±%s before, ±%s after; reserved by ±%s before, ±%s after\n", deviceName(was.Device),
-			spread(was.Live), spread(is.Live), spread(was.Reserved), spread(is.Reserved))
+		for _, m := range []struct {
+			what       string
+			before, is diff.Band
+		}{{"live", s.Before.Live, s.After.Live}, {"reserved", s.Before.Reserved, s.After.Reserved}} {
+			if m.before.High > 0 || m.is.High > 0 {
+				fmt.Fprintf(&b, "%s memory of %s after warm-up: %s before, %s after\n", m.what, deviceName(s.Before.Device), rangeText(m.before), rangeText(m.is))
+			}
+		}
 	}
 	return b.String()
 }
@@ -168,8 +173,14 @@ func waitedShare(s *baseline.StepTime) string {
 	return fmt.Sprintf("%.0f %% of the time", 100*s.Waited)
 }
 
-// spread is half the width of a band, as a percentage of its middle: "3.0 %".
-func spread(b diff.Band) string { return fmt.Sprintf("%.1f %%", 100*b.Spread()) }
+// rangeText is "12.0 MiB to 29.5 MiB", or "always 12.0 MiB".
+func rangeText(b diff.Band) string {
+	low, high := b.Low.String(), b.High.String()
+	if low == high {
+		return "always " + low
+	}
+	return low + " to " + high
+}
 
 // LossesText says whether the losses of two runs are the same, as a clause.
 func LossesText(l *baseline.Losses) string {

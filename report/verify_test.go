@@ -98,3 +98,14 @@ func TestVerifySaysSlowerOnlyOfAMachineThatWasNotBusy(t *testing.T) {
 		}
 	}
 }
+
+// TestARangeOfMemoryIsShownInBytes: "varies after warm-up: live memory by ±69.2 %" was not understood.
+func TestARangeOfMemoryIsShownInBytes(t *testing.T) {
+	device := snapshot.Device{Kind: snapshot.CPU}
+	was := diff.Steadiness{Device: device, Live: diff.Band{Low: 4 * snapshot.MiB, High: 15 * snapshot.MiB}}
+	is := diff.Steadiness{Device: device, Live: diff.Band{Low: snapshot.MiB, High: snapshot.MiB}}
+	got := effects(&baseline.Effects{Bands: []baseline.Bands{{Before: was, After: is}}})
+	if want := "live memory of cpu:0 after warm-up: 4.00 MiB to 15.0 MiB before, always 1.00 MiB after\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
