@@ -240,7 +240,7 @@ func (a *Ages) judge(out *SiteAges, events, all []float64, distance float64) {
 	case len(events) >= evenSteps && last >= low+(1-widest)*length && even(first) && trend.LargestGap(events, first, float64(a.To)) <= widestOf(len(events)):
 		out.call(InWindow, Inconclusive, "its blocks were allocated evenly, but only in the last %.0f %% of %s: a window of that length, or a leak that began then", 100*(low+length-first)/length, a.whole())
 	default:
-		out.call(Scattered, Inconclusive, "its blocks were allocated in %d distinct %ss, with a gap of %.0f %% of %s: too few or too uneven to decide", len(events), a.word(), 100*out.Gap, a.whole())
+		out.call(Scattered, Inconclusive, "its blocks were allocated in %d distinct %ss, with a gap of %.0f %% of %s: one snapshot cannot show whether the call site grows", len(events), a.word(), 100*out.Gap, a.whole())
 	}
 }
 

@@ -211,6 +211,10 @@ func TestMemoryWithoutAStackIsNotSaidToLookHealthy(t *testing.T) {
 	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); got != nothing {
 		t.Error(got)
 	}
+	young.Pattern = diff.Scattered
+	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); got != "undecided: most bytes are at call sites that allocated only a few times, or irregularly. "+oneOnly {
+		t.Error(got)
+	}
 	young.Pattern = diff.Unborn
 	if got := noSuspect(s, &diff.Ages{Sites: []diff.SiteAges{young}}); !strings.HasPrefix(got, "undecided: most bytes are older than the recording, or at") {
 		t.Error(got)

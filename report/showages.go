@@ -48,6 +48,9 @@ func (p *page) firstVerdict(s *snapshot.Snapshot, a *diff.Ages) {
 // nothing is the text if no site looks like a leak: one snapshot cannot prove that there is none.
 const nothing = "the ages of its blocks show no leak; one snapshot cannot show growth: compare several snapshots of the run with memdiag diff"
 
+// oneOnly follows the reason why a snapshot is undecided.
+const oneOnly = "One snapshot cannot show whether they grow: compare several snapshots of the run with memdiag diff"
+
 // noSuspect is the text for a snapshot in which nothing looks like a leak. It says so if the births of most memory are unclear.
 func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	var told, untold, older snapshot.Bytes
@@ -66,13 +69,13 @@ func noSuspect(s *snapshot.Snapshot, a *diff.Ages) string {
 	case bare > told+untold+older:
 		return fmt.Sprintf("undecided: most bytes (%s) have no stack, and are not judged; compare two snapshots of the run", glue(bare.String()))
 	case untold > told+older:
-		return "undecided: most bytes are at call sites whose recorded allocation steps are too few or too uneven; compare two snapshots of the run"
+		return "undecided: most bytes are at call sites that allocated only a few times, or irregularly. " + oneOnly
 	case bare+untold+older > told:
 		stackless := ""
 		if bare > 0 {
 			stackless = "without a stack, "
 		}
-		return "undecided: most bytes are " + stackless + "older than the recording, or at call sites whose recorded allocation steps are too few or too uneven; compare two snapshots of the run"
+		return "undecided: most bytes are " + stackless + "older than the recording, or at call sites that allocated only a few times, or irregularly. " + oneOnly
 	}
 	return nothing
 }
@@ -124,7 +127,7 @@ func (p *page) otherPatterns(s *snapshot.Snapshot, a *diff.Ages) {
 		{"allocated at the start and retained", func(s *diff.SiteAges) bool { return s.Pattern == diff.AtStart }},
 		{"just now", func(s *diff.SiteAges) bool { return s.Pattern == diff.JustNow }},
 		{"all along, but negligible", func(s *diff.SiteAges) bool { return s.Pattern == diff.Throughout && s.Verdict == diff.Bounded }},
-		{"too few or too uneven to tell", func(s *diff.SiteAges) bool { return s.Pattern == diff.Scattered }},
+		{"only a few times or irregularly, undecided", func(s *diff.SiteAges) bool { return s.Pattern == diff.Scattered }},
 		{"older than the recording", func(s *diff.SiteAges) bool { return s.Pattern == diff.Unborn }},
 	} {
 		sites, bytes := int64(0), snapshot.Bytes(0)

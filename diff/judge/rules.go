@@ -307,7 +307,7 @@ var pairRules = []rule{
 		},
 		also: func(f *facts, j *Judgement) {
 			if f.born {
-				j.Because("that is too few or too uneven to decide; take more snapshots")
+				j.Because("too few, or too irregular, to tell whether it keeps growing; take more snapshots")
 			}
 		},
 	},
