@@ -34,7 +34,7 @@ func demandText(d *diff.Demand) string {
 		text += glue(fmt.Sprintf(" ± %s", d.NeedOff))
 	}
 	if d.Fits > 0 {
-		text += fmt.Sprintf(", and more than %s does not fit in %s", inputText(diff.Input{Batch: d.Fits, Length: d.Largest.Length}), glue(d.Device.Limit.String()))
+		text += fmt.Sprintf(", and anything above %s does not fit in %s", inputText(diff.Input{Batch: d.Fits, Length: d.Largest.Length}), glue(d.Device.Limit.String()))
 	}
 	return text
 }

@@ -35,7 +35,7 @@ var budgetUsage = map[budget.Meter]string{
 	budget.Live:     "fail if more than `[WHERE=]SIZE` is live at the end, such as 12GiB, 90% of the limit, or cuda:0=12GiB; may be repeated",
 	budget.Peak:     "fail if more than `[WHERE=]SIZE` is live at any time; WHERE is a device, process, cgroup, or a role of processes",
 	budget.Reserved: "fail if the allocator of a device reserves more than `[WHERE=]SIZE`",
-	budget.Growth:   "fail if live memory grows by more than `[WHERE=]SIZE` after warm-up, such as 'loader worker=64MiB'; with a rate, such as 4KiB/step, let leaks pass if together they grow by no more",
+	budget.Growth:   "fail if live memory grows by more than `[WHERE=]SIZE` after warm-up, such as 'loader worker=64MiB'; with a rate, such as 4KiB/step, leaks pass if together they grow no faster",
 }
 
 // budgetFlag is a flag that adds a budget each time it is given.

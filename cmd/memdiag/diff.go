@@ -35,8 +35,8 @@ A snapshot is a path, or a name such as snapshot_50 found in this folder or in
 the newest run below it. Without arguments it takes the run in this folder.
 
 --at compares two snapshots of PyTorch at a moment of their records, such as their
-peaks. They may be of one run or of two. The output says what each line holds in one
-and in the other, and gives no verdict.`,
+peaks. The snapshots may be of one run or of two. The output says what each line holds
+in each of them, and gives no verdict.`,
 		Example: `  memdiag diff snapshot_0 snapshot_50
   memdiag diff my-run -o growth.json
   memdiag diff my-run -o /var/lib/node_exporter/my-run.prom
@@ -106,7 +106,7 @@ and in the other, and gives no verdict.`,
 	flags.IntVar(&text.Top, "top", 10, "rows of each table")
 	flags.Var(&at, "at", "compare two snapshots at a moment in their histories: peak, oom, step:N, or time:DURATION since the first event")
 	completeWords(cmd, "at", []string{"peak", "oom"})
-	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (new stacks only, the common rule, to compare with)")
+	flags.Var(&rule, "rule", "how to decide what leaks: trend, or handbook (the common rule, for comparison: new stacks only)")
 	flags.Var(&format, "format", "format on standard output: text, json, csv (a line a call site), md (for a pull request) or prom (metrics for Prometheus)")
 	completeWords(cmd, "rule", rule.of)
 	completeWords(cmd, "format", format.of)

@@ -64,7 +64,7 @@ func (env *environment) forRank(o diff.Options, rank int) (diff.Options, error) 
 func judgingFlags(cmd *cobra.Command) *judging {
 	o := &judging{Options: diff.DefaultOptions()}
 	flags := cmd.Flags()
-	flags.Var(&horizonFlag{&o.Options}, "horizon", "the `STEP`, or in a run without steps the time such as 720h, by which a leak must fill a thousandth of the device to count")
+	flags.Var(&horizonFlag{&o.Options}, "horizon", "a leak counts if it fills a thousandth of the device by this `STEP`, or in a run without steps by a time such as 720h")
 	flags.Var((*rateFlag)(&o.MinRate), "min-rate", "the slowest leak that counts, such as 1KiB/step or 1KiB/second; in place of --horizon")
 	flags.Var((*size)(&o.DeviceMemory), "device-memory", "memory of each GPU, such as 80GiB, for forecasts; PyTorch's snapshots lack it")
 	flags.Var((*boundsFlag)(&o.Bounds), "bound", "`WHERE=SIZE`: WHERE may grow up to SIZE, such as 'replay.py:push=10000 blocks' or 'Agent.items=64MiB'; may be repeated")

@@ -33,7 +33,7 @@ func (g *gateCall) jobFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	g.job.backend = choice{"cpu", backends}
 	g.job.heap = choice{"auto", []string{"auto", "on", "off"}}
-	flags.StringVarP(&g.job.workload, "workload", "w", "", "record the workload `NAME` and judge it, as memdiag workloads lists them")
+	flags.StringVarP(&g.job.workload, "workload", "w", "", "record and judge the built-in workload `NAME` (memdiag workloads lists them)")
 	flags.Int64Var(&g.job.steps, "steps", 100, "training steps of the workload, and the value of {steps} in a command with --double")
 	flags.BoolVar(&g.job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&g.job.seed, "seed", 0, "seed of all random draws of the workload")

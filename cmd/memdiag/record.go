@@ -119,7 +119,7 @@ workload instead.`,
 	watchedBudgets(cmd, &budgets)
 	noCommandFlag(cmd, &noCommand)
 	flags.StringVar(&fleet, "fleet", "", "add the run to the fleet in `FOLDER`, or on a server at clickhouse://host/memdiag, when the command has ended, as memdiag fleet add does")
-	flags.StringVarP(&job.workload, "workload", "w", "", "train the workload `NAME`, as memdiag workloads lists them")
+	flags.StringVarP(&job.workload, "workload", "w", "", "train the built-in workload `NAME` (memdiag workloads lists them)")
 	flags.Int64Var(&job.steps, "steps", 100, "training steps of the workload")
 	flags.BoolVar(&job.fixed, "fixed", false, "train the repaired variant of the workload")
 	flags.Int64Var(&job.seed, "seed", 0, "seed of all random draws of the workload")

@@ -16,7 +16,7 @@ var graphs = []Cause{
 	{
 		ID: "graph-retained", Name: "autograd graph retained after the step",
 		What:      "The program retains a tensor of every step. Its graph holds everything that backward needs. Examples: a sum of losses, a hidden state passed to the next step, a running mean of tensors with a graph.",
-		Sign:      "All stacks of the forward pass that save tensors for backward grow at the same rate. A sum of losses after backward grows on the host only.",
+		Sign:      "All stacks of the forward pass that save tensors for backward grow at the same rate. If the program sums losses after backward, only host memory grows.",
 		Fix:       "store a number, not the tensor: call loss.item(), or detach the tensors that you store",
 		Before:    "total_loss += loss\nhidden = rnn(window, hidden)",
 		After:     "total_loss += loss.item()\nhidden = rnn(window, hidden.detach())",
@@ -48,7 +48,7 @@ var graphs = []Cause{
 		What: "Each forward pass with gradients enabled adds to the graph, and no backward pass frees it. " +
 			"Examples: inference with gradients enabled, a rollout that feeds its output back in.",
 		Sign:       "The stacks of the forward pass grow at the same rate. No backward pass and no optimizer allocates anything in the run.",
-		Fix:        "call backward, or run code that needs no gradients without a graph: torch.no_grad(), model.valid() in Burn, Ops.Valid() in memdiag's engine",
+		Fix:        "call backward, or build no graph where gradients are not needed: torch.no_grad(), model.valid() in Burn, Ops.Valid() in memdiag's engine",
 		Before:     "for _ in range(steps):\n    state = model(state)",
 		After:      "with torch.no_grad():\n    for _ in range(steps):\n        state = model(state)",
 		Workloads:  []string{"L03"},
@@ -84,7 +84,7 @@ var graphs = []Cause{
 		ID: "tape-nodes-orphaned", Name: "graph nodes that nothing can reach any more",
 		What: "The framework has a record for each graph node, and its clean-up misses some: leaves that an optimizer replaced, " +
 			"nodes whose output was held during backward, entries of a second index.",
-		Sign:       "One or two small blocks of constant size per step, held only by the graph. Device memory hardly grows; the host's grows too.",
+		Sign:       "One or two small blocks of constant size per step, held only by the graph. Device memory grows slightly; host memory grows too.",
 		Fix:        "update parameters in place instead of replacing them, release outputs before backward, or use a version of the framework that frees roots without children",
 		Before:     "weight = (weight - rate * weight.grad).detach().requires_grad_()",
 		After:      "with torch.no_grad():\n    weight -= rate * weight.grad",

@@ -21,7 +21,7 @@ const fewNumbers = 1024
 var kept = []Cause{
 	{
 		ID: "activations-kept", Name: "activations retained after the step",
-		What:       "The forward pass, or its caller, appends results to a container that outlives the step: a list on the module, a feature bank. torch.no_grad() would also remove the gradients.",
+		What:       "The forward pass, or its caller, appends results to a container that outlives the step: a list on the module, a feature bank. torch.no_grad() is no fix: it would also remove the gradients.",
 		Sign:       "One or a few stacks of the forward pass grow by a block or more per call. Other stacks do not grow with them.",
 		Fix:        "store only the tensors that the head reads, in a local variable, or clear the list at the start of each forward",
 		Before:     "def forward(self, x):\n    self.features.append(self.stage(x))",
@@ -33,7 +33,7 @@ var kept = []Cause{
 			held(-1, "map"), // a map with keys is a cache
 			inForward(3),
 			named(2, "feature", "activation", "hidden state", "embedding", "pyramid", "intermediate", "representation"),
-			owned(1, snapshot.OwnedByUser, "only references in the program hold them"),
+			owned(1, snapshot.OwnedByUser, "only the program refers to them"),
 			together(-2, 4),
 			unheld(-2),
 			shaped(-4, "growth gets faster", Quadratic),
