@@ -3,7 +3,9 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/memdiag/memdiag/diff"
 	"github.com/memdiag/memdiag/diff/baseline"
@@ -133,7 +135,7 @@ func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 		switch {
 		case r.Doubt != "":
 		case outcome.InDoubt(r.Result):
-			r.Doubt = "only a longer run can judge this growth; "
+			r.Doubt = cmp.Or(r.why, undecided(r.Result, outcome))
 		case r.Double != nil && len(r.Double.Unconfirmed)+len(r.Double.Unexplained) > 0:
 			r.Doubt = "the run of twice the steps disagrees; "
 		case budget.Unchecked(r.Budgets):
@@ -142,6 +144,21 @@ func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 		doubt = doubt || r.Doubt != ""
 	}
 	return doubt
+}
+
+// longerRun is the doubt about growth that may stop.
+const longerRun = "only a longer run can judge this growth; "
+
+// undecided is the doubt about a result's undecided findings: longerRun, unless the reasons of all ask for something else.
+func undecided(r *diff.Result, outcome *baseline.Outcome) string {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		asks := len(f.Reasons) == 0 || f.More != (diff.More{}) || slices.ContainsFunc(f.Reasons, func(why string) bool { return strings.Contains(why, "longer") })
+		if asks && slices.Contains(outcome.Undecided, f) {
+			return longerRun
+		}
+	}
+	return "this growth cannot be judged; "
 }
 
 // settled is the verdict for a run in doubt, by the InDoubt option.

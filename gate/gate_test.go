@@ -82,7 +82,7 @@ func TestALeakWhoseLargeObjectsAreNotCountedDoesNotPassByItsRate(t *testing.T) {
 		e := diff.Reserve{Meter: cause.Host, Uncounted: c.uncounted, Rate: diff.Rate{Unit: diff.Step}}
 		e.Rate.Bytes.Value = 4096
 		rank.Result.Reserves = []diff.Reserve{e}
-		rank.Doubt = rank.doubts(nil)
+		rank.Doubt = rank.doubts()
 		o := Options{MaxGrowth: diff.Growth{Bytes: c.most, Unit: diff.Step}}
 		if d := o.Decide([]Rank{rank}, outcome); d.Verdict != c.want || d.Headlines[0] != c.first {
 			t.Errorf("%+v: %s, %q", c, d.Verdict, d.Headlines)
@@ -122,9 +122,40 @@ func TestGrowthOfTheProcessIsInDoubt(t *testing.T) {
 	} {
 		rank, outcome := clean()
 		rank.Result.Reserves = []diff.Reserve{{Meter: cause.Host, Frames: frames}}
-		rank.Doubt = rank.doubts(nil)
+		rank.Doubt = rank.doubts()
 		if d := (&Options{}).Decide([]Rank{rank}, outcome); rank.Doubt != want || d.Verdict != diff.Inconclusive {
 			t.Errorf("%s: %q", d.Verdict, rank.Doubt)
+		}
+	}
+}
+
+// TestTheRealReasonForDoubtLeads: a longer run was advised also if a snapshot could not be read.
+func TestTheRealReasonForDoubtLeads(t *testing.T) {
+	unreadable, longer := "the unreadable part of the run may hide a leak; ", "only a longer run can judge this growth; "
+	undecided := func(reasons ...string) *diff.Result {
+		return &diff.Result{Findings: []diff.Finding{{Verdict: diff.Inconclusive, Reasons: reasons, Rows: []*diff.Row{{}}}}}
+	}
+	for _, c := range []struct {
+		name   string
+		result *diff.Result
+		why    string
+		want   string
+	}{
+		{"growth that may stop", undecided("it flattened, then rose in the last interval; run longer to decide"), "", longer},
+		{"and a snapshot was not read", undecided("it flattened, then rose in the last interval; run longer to decide"), unreadable, unreadable},
+		{"growth with the batch size", undecided("it rises no faster than the batch size; keep that constant to decide"), "", "this growth cannot be judged; "},
+		{"growth of the process at a line, and a snapshot was not read", &diff.Result{Reserves: []diff.Reserve{{Meter: cause.Host, Frames: []snapshot.Frame{{File: "fit.py", Line: 16}}}}}, unreadable, unreadable},
+	} {
+		rank := Rank{Number: snapshot.NoRank, Result: c.result, why: c.why}
+		if len(c.result.Reserves) > 0 {
+			rank.Doubt = rank.doubts()
+		}
+		outcome := &baseline.Outcome{}
+		for i := range c.result.Findings {
+			outcome.Undecided = append(outcome.Undecided, &c.result.Findings[i])
+		}
+		if d := (Options{}).Decide([]Rank{rank}, outcome); d.Verdict != diff.Inconclusive || d.Headlines[0] != "inconclusive: "+c.want {
+			t.Errorf("%s: %q", c.name, d.Headlines)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Rank struct {
 	bird    bird               // the result of the canary
 	refused *snapshot.Snapshot // the snapshot with a failed request for memory; nil for none
 	unread  []string           // parts of the run that were not read, one sentence each
+	why     string             // the doubt about what was recorded, also if there are leaks; "" for none
 }
 
 // bird is the result of a canary.
@@ -88,8 +89,11 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 		return r, err
 	}
 	r.Said = report.GateHeadline(r.Result)
+	if why := r.Result.Doubt(o.Slice.unseen(run)); why != "" {
+		r.why = report.Printable(why + "; ")
+	}
 	if r.Doubt == "" {
-		r.Doubt = report.Printable(r.doubts(o.Slice.unseen(run)))
+		r.Doubt = report.Printable(r.doubts())
 	}
 	return r, nil
 }
@@ -98,11 +102,11 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 const least = 3
 
 // doubts says why a result is inconclusive, with the separator before the headline; "" if it is conclusive.
-func (r *Rank) doubts(unseen []snapshot.Unseen) string {
+func (r *Rank) doubts() string {
 	leaks := r.Result.Leaks() > 0
 	switch grown := r.Result.Unaccounted(); {
 	case len(grown) > 0 && !leaks && grown[0].Line() != nil:
-		return "only a longer run can judge this growth; "
+		return cmp.Or(r.why, longerRun) // a longer run with the same gap would not judge it
 	case len(grown) > 0 && !leaks:
 		return "source line unknown; "
 	case len(grown) > 0 && grown[len(grown)-1].Processes != nil: // whether or not the leaks pass
@@ -112,10 +116,7 @@ func (r *Rank) doubts(unseen []snapshot.Unseen) string {
 	case leaks:
 		return ""
 	}
-	if why := r.Result.Doubt(unseen); why != "" {
-		return why + "; "
-	}
-	return ""
+	return r.why
 }
 
 // ByDrain orders ranks and processes: those with leaks first, and among these the one whose leaks end the run first.
