@@ -20,6 +20,7 @@ class Agent(_report.Report):
         self.holders = Fake(walk=lambda *_: None, found={})
         self.losses, self.peaks, self.intervention, self.attached = Fake(flush=lambda: None), None, None, None
         self.pid, self.owner, self.step, self.rank, self.written, self.asleep, self.number = 1, {}, 0, None, [], False, 0
+        self.stopped = False
         self.sources, self.settings = [], {"report": ""}
     def note(self, text):
         self.notes[text] = 1
@@ -28,7 +29,7 @@ class Agent(_report.Report):
 
 live = {}
 _watch.storages = lambda torch, deep: dict(live)
-for looked, calls in (100, 100), (15, 240), (1, 9), (0, 9):
+for looked, calls, state in (100, 100, "left"), (15, 240, "left"), (1, 9, "left"), (0, 9, "left"), (90, 90, "started"), (80, 80, "stopped"):
     live.clear()
     agent = Agent()
     stays = _watch.stays_of(agent, "leaks")
@@ -38,15 +39,18 @@ for looked, calls in (100, 100), (15, 240), (1, 9), (0, 9):
         s = Storage()
         live[s] = s
         stays.end()
-    agent.report("started")
+    agent.stopped = state == "stopped"
+    agent.report(state)
 `
 
-// TestAWatchSaysHowManyCallsItLookedAt: "after 15 calls 15 tensors stay" was all that a run of 240 calls said.
+// TestAWatchSaysHowManyCallsItLookedAt also if the process is killed after a report: "after 15 calls 15 tensors stay" was all that a run of 240 calls said.
 func TestAWatchSaysHowManyCallsItLookedAt(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, watchedCalls, `watch "leaks": after 100 calls 100 tensors (50.0 KiB) stay
 watch "leaks": after 15 calls 15 tensors (7.5 KiB) stay; 15 of 240 calls were looked at
 watch "leaks": after 1 call no tensor stays; 1 of 9 calls was looked at
 
+watch "leaks": after 90 calls 90 tensors (45.0 KiB) stay; later calls were not recorded
+watch "leaks": after 80 calls 80 tensors (40.0 KiB) stay; later calls were not recorded
 `)
 }

@@ -51,7 +51,7 @@ class Report:
         if self.peaks is not None:
             self.peaks.flush()
         try:
-            _watch.note_all(self)
+            _watch.note_all(self, state != "started" and not self.stopped)
             about = {
                 "pid": self.pid, "started": _claims.began("self"), "state": state, "recorded": any(self.owner.values()), "steps": self.step, "rank": self.rank,
                 "snapshots": len(self.written), "notes": list(self.notes), "unseen": self.unseen,

@@ -115,10 +115,10 @@ def stays_of(agent, name):
     return watches[name]
 
 
-def note_all(agent):
-    """Updates the notes of all watches: calls may have ended since the last look."""
+def note_all(agent, final):
+    """Updates the notes of all watches: calls may have ended since the last look. final: whether this is the process's last report."""
     for stays in list(agent.__dict__.get("watches", {}).values()):
-        stays.note()
+        stays.note(final)
 
 
 class Stays:
@@ -240,14 +240,15 @@ class Stays:
             path, kind, items, _ = holders.found.pop(site)[1]
             self.held_by = "%s `%s`%s" % (kind, path, " (%d items)" % items if items else "")
 
-    def note(self):
-        """Notes what the last look found, and how many calls were looked at if not all were."""
+    def note(self, final=False):
+        """Notes what the last look found, and how many calls were looked at if not all were. final: whether no later note replaces it."""
         if not self.looks:
             return
         last, few = self.looks[-1][0], self.looked < self.calls
-        text = "watch \"%s\": after %d call%s %s%s%s" % (
+        text = "watch \"%s\": after %d call%s %s%s%s%s" % (
             self.name, last, "s"[:last > 1], "about " if self.sampled and self.tensors else "", self.stay(),
-            "; %d of %d calls %s looked at" % (self.looked, self.calls, "was" if self.looked == 1 else "were") if few else "")
+            "; %d of %d calls %s looked at" % (self.looked, self.calls, "was" if self.looked == 1 else "were") if few else "",
+            "" if final else "; later calls were not recorded")
         self.agent.notes.pop(self.noted, None)
         self.agent.note(text)
         self.noted = text
