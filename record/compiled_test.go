@@ -47,3 +47,30 @@ compiled(theirs.__enter__)
 print(stack == [theirs], "the program has entered one meanwhile")
 `, "0 without a mode\n0 within\n1 in what it leaves out\n0 after that\n1 None after it\n2 below the program's\nTrue the program has entered one meanwhile\n")
 }
+
+// PyTorch says that it compiles while any thread does. In the others, the optimizers' hooks raised an error: each thread of the program that
+// trained ended.
+func TestHooksAreCalledWhileAnotherThreadCompiles(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import sys, threading, types
+from memdiag import _compiled
+
+tls = threading.local()
+class InstructionTranslator:
+    @staticmethod
+    def current_tx():
+        return tls.current_tx
+sys.modules["torch._dynamo.symbolic_convert"] = types.SimpleNamespace(InstructionTranslator=InstructionTranslator)
+torch = types.SimpleNamespace(compiler=types.SimpleNamespace(is_compiling=lambda: True))
+hook = _compiled.apart(types.SimpleNamespace(switch=lambda callback: None), torch, print)
+for one_graph in True, False:
+    tls.current_tx = types.SimpleNamespace(one_graph=one_graph)
+    hook("within", "one graph" if one_graph else "graphs")
+    other = threading.Thread(target=hook, args=("beside it",))
+    other.start()
+    other.join()
+del sys.modules["torch._dynamo.symbolic_convert"]
+hook("without it")
+`, "beside it\nwithin graphs\nbeside it\nwithout it\n")
+}

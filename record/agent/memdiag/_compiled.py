@@ -67,7 +67,10 @@ def apart(agent, torch, f):
 def in_one_graph():
     """Whether torch.compile must not cut what it compiles now. It calls this function while it traces a call of it."""
     translator = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "InstructionTranslator", None)
-    now = translator.current_tx() if hasattr(translator, "current_tx") else None
+    try:
+        now = translator.current_tx()
+    except AttributeError:  # another version of PyTorch; or another thread compiles, and not this one
+        now = None
     return bool(getattr(now, "one_graph", False) or getattr(now, "error_on_graph_break", False))
 
 
