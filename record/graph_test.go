@@ -95,6 +95,17 @@ for _ in range(2):
     snapshot = _agent.Snapshot()
     graphs.fill(snapshot, _walk.key_text)
 print("in a list", *((h["path"], h["items"]) for h in snapshot.holders))
+
+# PyTorch warns if the address of a fake tensor's memory is read.
+table.clear()
+source.cuda = types.SimpleNamespace(blocks=types.SimpleNamespace(frames=lambda pointer: [("f", "train.py", pointer)]))
+Storage.data_ptr = lambda self: print("address on", self.device.type) or 7
+for device in "meta", "cuda":
+    Storage.device = types.SimpleNamespace(type=device)
+    state[0].grad_fn = Node(state[0].grad_fn, loss())
+    snapshot = _agent.Snapshot()
+    graphs.fill(snapshot, _walk.key_text)
+    print(device, *(h["items"] for h in snapshot.holders))
 `
 
 func TestWhatHasComeToAGraphIsCounted(t *testing.T) {
@@ -109,5 +120,8 @@ out of reach ("['total']", 8, True) of 8 True
 (50, True) None (32, None)
 too dear True
 in a list ('__main__.state[…]', 8)
+meta 9
+address on cuda
+cuda 10
 `)
 }

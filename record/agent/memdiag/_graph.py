@@ -84,7 +84,8 @@ class Graphs:
             return False
         storage = tensor.untyped_storage(t)
         entry = self.source.table.get(storage._cdata)
-        frames = self.source.cuda.blocks.frames(storage.data_ptr()) if entry is None and self.source.cuda is not None else None
+        asks = entry is None and self.source.cuda is not None and storage.device.type != "meta"  # PyTorch warns if a fake tensor's address is read
+        frames = self.source.cuda.blocks.frames(storage.data_ptr()) if asks else None
         if entry is not None:
             g.stack, g.frames = entry[0], functools.partial(self.source.frames, entry[0])
         elif frames:
