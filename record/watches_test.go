@@ -35,22 +35,50 @@ for looked, calls, state in (100, 100, "left"), (15, 240, "left"), (1, 9, "left"
     stays = _watch.stays_of(agent, "leaks")
     stays.affords = lambda spent: stays.calls < looked
     for _ in range(calls):
-        stays.begin()
+        stays.begin(True)
         s = Storage()
         live[s] = s
-        stays.end()
+        stays.end(True)
     agent.stopped = state == "stopped"
     agent.report(state)
 `
 
-// TestAWatchSaysHowManyCallsItLookedAt also if the process is killed after a report: "after 15 calls 15 tensors stay" was all that a run of 240 calls said.
-func TestAWatchSaysHowManyCallsItLookedAt(t *testing.T) {
-	t.Parallel()
-	agentProgram(t, watchedCalls, `watch "leaks": after 100 calls 100 tensors (50.0 KiB) stay
+// looked is what watchedCalls prints.
+const looked = `watch "leaks": after 100 calls 100 tensors (50.0 KiB) stay
 watch "leaks": after 15 calls 15 tensors (7.5 KiB) stay; 15 of 240 calls were looked at
 watch "leaks": after 1 call no tensor stays; 1 of 9 calls was looked at
 
 watch "leaks": after 90 calls 90 tensors (45.0 KiB) stay; later calls were not recorded
 watch "leaks": after 80 calls 80 tensors (40.0 KiB) stay; later calls were not recorded
+`
+
+// interruptedCalls has the agent at work in another thread when one call ends and another begins.
+const interruptedCalls = watchedCalls + `
+import memdiag
+print("busy:")
+live.clear()
+agent = memdiag._running = Agent()
+agent.guarded = lambda what, f: None if busy else f()
+_watch.stays_of(agent, "leaks").affords = lambda spent: True
+for i in range(240):
+    busy = i == 100
+    with memdiag.watch("leaks"):
+        s = Storage()
+        live[s] = s
+        busy = i == 2
+agent.report("left")
+`
+
+// TestAWatchSaysHowManyCallsItLookedAt also if the process is killed after a report: "after 15 calls 15 tensors stay" was all that a run of 240 calls said.
+func TestAWatchSaysHowManyCallsItLookedAt(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, watchedCalls, looked)
+}
+
+// TestAWatchCountsCallsWhileTheAgentIsBusy: after an end that was missed, all later calls counted as parts of the same one.
+func TestAWatchCountsCallsWhileTheAgentIsBusy(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, interruptedCalls, looked+`busy:
+watch "leaks": after 240 calls about 240 tensors (120.0 KiB) stay; 238 of 240 calls were looked at
 `)
 }

@@ -87,7 +87,10 @@ class watch:
         from . import _running
 
         if _running is not None:
-            _running.guarded("watch", lambda: getattr(stays_of(_running, self.name), what)())
+            change, begun = getattr(stays_of(_running, self.name), what), []
+            _running.guarded("watch", lambda: (begun.append(True), change(True)))
+            if not begun and not _running.stopped:
+                change(False)
 
     def _figure(self, what):
         from . import _running
@@ -137,19 +140,23 @@ class Stays:
         self.spent, self.searched, self.next = 0.0, 0.0, 0
         self.noted = None
 
-    def begin(self):
+    # look: False if the agent is at work in another thread. Then a call is counted, and not looked at.
+
+    def begin(self, look):
         from _thread import get_ident
 
         if self.thread is None:
             self.thread = get_ident()
-            self.list_before()
+            if look:
+                self.list_before()
         if self.thread == get_ident():
             self.depth += 1
 
-    def begin_overlapping(self):
+    def begin_overlapping(self, look):
         if self.open == 0:
             self.ended = 0
-            self.list_before()
+            if look:
+                self.list_before()
         self.open += 1
 
     def list_before(self):
@@ -164,7 +171,7 @@ class Stays:
                     if address not in self.before and address not in self.made:
                         self.before.add(s._weak_ref())
 
-    def end(self):
+    def end(self, look):
         from _thread import get_ident
 
         if self.thread == get_ident() and self.depth > 1:
@@ -173,16 +180,16 @@ class Stays:
         self.calls += 1
         if self.thread == get_ident():
             self.thread, self.depth, self.ended = None, 0, 1
-            if self.looking:
-                self.looking = False
+            looking, self.looking = self.looking and look, False
+            if looking:
                 with Cost(self, "spent"):
                     self.look()
 
-    def end_overlapping(self):
+    def end_overlapping(self, look):
         self.calls += 1
         self.open = max(0, self.open - 1)  # a call that began before the recorder was not announced
         self.ended += 1
-        if self.looking and (self.open == 0 or self.ended >= TOGETHER and self.affords(self.spent)):
+        if look and self.looking and (self.open == 0 or self.ended >= TOGETHER and self.affords(self.spent)):
             with Cost(self, "spent"):
                 self.look()
                 self.collections, self.ended = collections(), 0
