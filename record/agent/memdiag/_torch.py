@@ -50,6 +50,7 @@ class Torch(Units, Storages):
         self.thread = None  # the thread in which the mode is on; the newest of those whose steps count
         self.skip = 0  # at the end of so many steps there is nothing to do
         self.aside = False  # the mode has been left while an optimizer steps
+        self.profiled = lambda: False  # whether a profiler of PyTorch records
         self.refused = 0  # the weight of a unit that began within a backward pass, where the mode could not be entered
         # pace: of a program that uses a GPU, else None. paced: the turn in which the unit began, the time, and what the agent had taken
         # then.
@@ -103,6 +104,7 @@ class Torch(Units, Storages):
             self.apart = lambda: excluded(keys.AutogradOther) or excluded(keys.ADInplaceOrView)
             self.graph_task = torch._C._current_graph_task_id
             self.watch_phases(torch)
+            self.watch_profiler(torch)
             self.saved = self.saved_names(torch)
             if version >= _threads.FIXED:
                 _threads.Threads(self).start()
@@ -178,6 +180,23 @@ class Torch(Units, Storages):
             return original(self_)
 
         agent.replace(torch.nn.Module, "eval", functools.update_wrapper(eval, original))  # pickle finds it by its name
+
+    def watch_profiler(self, torch):
+        """Leaves the mode before a profiler of PyTorch begins. It would count each operator twice."""
+        profiler = sys.modules.get("torch.autograd.profiler")
+        if profiler is None:
+            return
+        original, self.profiled = profiler._enable_profiler, torch._C._autograd._profiler_enabled
+
+        def leave():
+            self.leaves_out()
+            self.off()
+
+        def enable(*args, **kwargs):
+            self.agent.guarded("profiler", leave)
+            return original(*args, **kwargs)
+
+        self.agent.replace(profiler, "_enable_profiler", functools.update_wrapper(enable, original))
 
     def backward(self):
         """The program called backward, two frames above."""

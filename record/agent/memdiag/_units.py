@@ -56,7 +56,7 @@ class Units:
 
     def watch(self):
         """Watches the unit that has begun, for a snapshot after it."""
-        if self.counts() and not self.watches() and not self.dispatches() and not self.agent.ticker.acts():
+        if self.counts() and not self.watches() and not self.dispatches() and not self.profiled() and not self.agent.ticker.acts():
             self.on(1)
             self.asked = self.agent.stepping and self.watches()
 
@@ -82,7 +82,7 @@ class Units:
         self.pursues = not weight and sampler is self.train and self.pursued > 0 and self.pursuit <= PURSUIT_ALLOWANCE + PURSUIT_SHARE * self.begun
         if self.pursues:
             weight, self.pursued = 1, self.pursued - 1
-        if weight:
+        if weight and not self.profiled():
             self.on(weight)
             return
         self.leaves_out()
