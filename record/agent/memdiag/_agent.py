@@ -315,7 +315,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         finally:
             self.forced = False
         if forced:
-            self.torch.watch()  # to know the stacks of what a second snapshot in this step shows
+            self.torch.watch_rest()
         if not self.stepping and not self.ticker.acts():
             self.heap.look_outside()
             if self.ticks > before:

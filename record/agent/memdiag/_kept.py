@@ -78,7 +78,7 @@ class Kept:
         }, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
     def thin(self):
-        if self.fixed or self.seconds or len(self.written) - len(self.asked) <= MOST:
+        if self.fixed or self.seconds or sum(name not in self.asked for _, name in self.written) <= MOST:
             return
         if self.stepping:
             self.every *= 2

@@ -3,6 +3,7 @@
 An evaluation, with everything up to the next step, is a unit of another kind. If no steps count, units are stretches of time.
 """
 
+import _thread
 import math
 
 from ._clock import work
@@ -24,6 +25,7 @@ class Units:
         self.train, self.evaluation = Sampler(ALLOWANCE, SHARE), Sampler(EVAL_ALLOWANCE, EVAL_SHARE)
         # clock: units of a program without steps. ahead: seconds spent on the next snapshot. stretch: when the last watched stretch ended.
         self.clock, self.ahead, self.stretch = Stretches(ALLOWANCE, SHARE), 0.0, 0.0
+        self.steps_in = None  # the thread whose steps count
         self.asked = False  # this unit is watched for a snapshot, which pays for it
         self.shortest = math.inf  # the fewest operators of a watched step
         self.unit, self.begun = self.train, 0.0  # the sampler of the current unit, and when the unit began
@@ -37,7 +39,7 @@ class Units:
         self.blind = False  # the last evaluation was not watched
 
     def take_turn(self):
-        self.whole = self.watches()
+        self.whole, self.steps_in = self.watches(), _thread.get_ident()
         self.turn += 1
         self.begin(self.train if self.agent.stepping else self.clock)
 
@@ -59,6 +61,11 @@ class Units:
         if self.counts() and not self.watches() and not self.dispatches() and not self.profiled() and not self.agent.ticker.acts():
             self.on(1)
             self.asked = self.agent.stepping and self.watches()
+
+    def watch_rest(self):
+        """Watches the rest of the unit, for the stacks of what another snapshot in it shows."""
+        if self.mode is not None and self.steps_in == _thread.get_ident() and not self.restores():
+            self.watch()
 
     def watches(self):
         return self.thread is not None and not self.mode.paused
