@@ -3,7 +3,6 @@
 package gate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -134,8 +133,10 @@ func inDoubt(ranks []Rank, outcome *baseline.Outcome) (doubt bool) {
 		r := &ranks[i]
 		switch {
 		case r.Doubt != "":
+		case r.why != "": // its leaks pass, and others may be hidden
+			r.Doubt = r.why
 		case outcome.InDoubt(r.Result):
-			r.Doubt = cmp.Or(r.why, undecided(r.Result, outcome))
+			r.Doubt = undecided(r.Result, outcome)
 		case r.Double != nil && len(r.Double.Unconfirmed)+len(r.Double.Unexplained) > 0:
 			r.Doubt = "the run of twice the steps disagrees; "
 		case budget.Unchecked(r.Budgets):

@@ -40,6 +40,7 @@ func TestALeakComesBeforeDoubtAndDoubtBeforeAPass(t *testing.T) {
 		{"a leak", Options{}, true, func(*Rank) {}, diff.Leak, "1 leak"},
 		{"a leak in doubt", Options{}, true, func(r *Rank) { r.Doubt = "the end was not watched; " }, diff.Leak, "1 leak"},
 		{"a leak within what passes", Options{MaxGrowth: diff.Growth{Bytes: 10, Unit: series.Step}}, true, func(*Rank) {}, diff.Clean, "within 10 B/step: 1 leak"},
+		{"a leak that passes, in a run that was not read whole", Options{MaxGrowth: diff.Growth{Bytes: 10, Unit: series.Step}}, true, func(r *Rank) { r.why = "a part may hide a leak; " }, diff.Inconclusive, "inconclusive: a part may hide a leak; 1 leak"},
 		{"a leak above what passes", Options{MaxGrowth: diff.Growth{Bytes: 9, Unit: series.Step}}, true, func(*Rank) {}, diff.Leak, "1 leak"},
 		{"a leak by another unit", Options{MaxGrowth: diff.Growth{Bytes: 99, Unit: series.Second}}, true, func(*Rank) {}, diff.Leak, "1 leak"},
 		{"doubt", Options{}, false, func(r *Rank) { r.Doubt = "the end was not watched; " }, diff.Inconclusive, "inconclusive: the end was not watched; no leak found"},
