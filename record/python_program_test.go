@@ -60,21 +60,22 @@ for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", 
             f.write(content)
         os.chmod(name, mode)
     os.environ["MEMDIAG"] = os.path.abspath(name)
-    said = [subprocess.run([sys.executable, "-m", "memdiag", "version"], capture_output=True, text=True).stderr.strip().removeprefix("memdiag: ")]
+    ran = subprocess.run([sys.executable, "-m", "memdiag", "version"], capture_output=True, text=True)
+    said = [ran.stderr.strip().removeprefix("memdiag: ")]
     for f in lambda: memdiag.diff("a"), lambda: _jupyter.memdiag("", "1"):
         try:
             f()
         except RuntimeError as e:
             said.append(str(e))
-    print(len(said), *{s.replace(os.getcwd() + "/", "") for s in said})
+    print(ran.returncode, len(said), *{s.replace(os.getcwd() + "/", "") for s in said})
 `
 
 func TestAProgramThatCannotStartGivesOneSentence(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unstartable, `3 loader is built for another C library or processor: reinstall memdiag in this environment
-3 format is built for another C library or processor: reinstall memdiag in this environment
-3 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
-3 gone: No such file or directory
-3 folder is a folder: name memdiag's program in the variable MEMDIAG, or unset it
+	agentProgram(t, unstartable, `5 3 loader is built for another C library or processor: reinstall memdiag in this environment
+5 3 format is built for another C library or processor: reinstall memdiag in this environment
+5 3 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
+5 3 gone: No such file or directory (the variable MEMDIAG names it)
+5 3 folder is a folder: name memdiag's program in the variable MEMDIAG, or unset it
 `)
 }

@@ -13,15 +13,24 @@ except FileNotFoundError:
 from . import _program  # noqa: E402
 
 
+# The exit code if memdiag's program cannot be run. Python's own, 1, is that of a gate that found a leak.
+FAILED = 5
+
+
 def main():
     try:
         program = _program.find()
     except FileNotFoundError as e:
-        sys.exit("memdiag: %s" % e)
+        fail(e)
     try:
         os.execv(program, [program, *sys.argv[1:]])
     except OSError as e:
-        sys.exit("memdiag: " + _program.why(program, e))
+        fail(_program.why(program, e))
+
+
+def fail(why):
+    sys.stderr.write("memdiag: %s\n" % why)
+    sys.exit(FAILED)
 
 
 if __name__ == "__main__":

@@ -52,4 +52,5 @@ def why(program, e):
         return "%s may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec" % program
     if e.errno in FOREIGN and os.path.exists(program):
         return "%s is built for another C library or processor: reinstall memdiag in this environment" % program
-    return "%s: %s" % (program, e.strerror)
+    named = " (the variable MEMDIAG names it)" if program == os.environ.get("MEMDIAG") else ""
+    return "%s: %s%s" % (program, e.strerror, named)
