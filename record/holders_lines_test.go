@@ -232,3 +232,24 @@ func TestArraysOfItemsAreAsManyMoreAsTheItems(t *testing.T) {
 	t.Parallel()
 	agentProgram(t, arraysOfItems, "(8192, 31, 15, 'list', 'p')\n(8192, 21, 0, 'list', 'p')\n")
 }
+
+// A replay buffer was in doubt: while lines are traced, Python holds the variables that a function had at an earlier line, and a snapshot
+// had the batch of the step before as well.
+func TestASnapshotIsTakenWhileNoLinesAreTraced(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+from types import SimpleNamespace as Fake
+from memdiag._agent import Agent
+
+def nothing(*args):
+    return 0
+order = []
+a = Agent({"dir": ".", "rank": -1, "every": 1})
+a.code, a.jax, a.heap = Fake(end=nothing, begin=nothing, on=False), Fake(boundary=nothing), Fake(ahead=nothing)
+a.torch = Fake(watch=nothing, unwatched=nothing, cuda=None)
+a.holders = Fake(watch=Fake(end=lambda: order.append("ends"), boundary=lambda: order.append("begins")))
+a.take = lambda step: order.append("snapshot")
+a.boundary(1)
+print(*order)
+`, "ends snapshot begins\n")
+}

@@ -250,6 +250,7 @@ class Agent(Due, Ranks, Child, Kept, Report):
         if self.intervention is not None:
             self.intervention.act()
         self.code.end()
+        self.holders.watch.end()  # while it is on, Python holds the variables that a traced function had before
         self.jax.boundary(step)
         for s in self.sources:
             s.boundary(step)
