@@ -13,7 +13,7 @@ except FileNotFoundError:
 from . import _program  # noqa: E402
 
 
-# The exit code if memdiag's program cannot be run. Python's own, 1, is that of a gate that found a leak.
+# The exit code if memdiag's program cannot be run. Python would exit with 1, which a gate uses for a leak.
 FAILED = 5
 
 
