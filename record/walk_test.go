@@ -287,3 +287,17 @@ for kept in [Tensor() for _ in range(5000)], collections.deque(Tensor() for _ in
 {0} __main__.kept dict 5000
 `)
 }
+
+// torch._dynamo takes heapq out of sys.modules while it imports it anew, and a snapshot may come in between. The path of a chain was an error
+// then: Counter.most_common(n) imports heapq.
+func TestAPathIsReadWhileHeapqIsImported(t *testing.T) {
+	agentProgram(t, `
+import sys, types
+from memdiag import _walk
+sys.modules["heapq"] = types.ModuleType("heapq")
+node = _walk.Node(_walk.Node(None, "__main__"), ".newest", "variable")
+for _ in range(3):
+    node = _walk.Node(node, ".previous", "attribute")
+print(*node.chain())
+`, "__main__.newest.previous… 3\n")
+}

@@ -104,7 +104,7 @@ class Backward:
         calls = self.sizes.get(size)
         if not calls:
             return None
-        (key, n), = calls.most_common(1)
+        (key, n), = calls.most_common()[:1]
         return self.stacks[key][0] if n >= ONE * sum(calls.values()) else None
 
 

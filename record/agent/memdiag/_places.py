@@ -75,7 +75,7 @@ class Node:
             if node.label.startswith((".", " closure ")) and node.label not in PARTS:
                 nodes.append(node)
             node = node.parent
-        label, times = collections.Counter(n.label for n in nodes).most_common(1)[0] if nodes else ("", 0)
+        label, times = collections.Counter(n.label for n in nodes).most_common()[0] if nodes else ("", 0)
         first = next((n for n in reversed(nodes) if n.label == label), self)
         return first.path() + "…", times
 

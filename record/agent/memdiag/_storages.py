@@ -154,7 +154,7 @@ class Storages:
             stack = self.stood[size]
             total += size * count
             snapshot.add(device(address), address, size * count, snapshot.stacks.add(stack, lambda: self.frames(stack)), -1, count)
-        self.stood.update((size, stacks.most_common(1)[0][0]) for size, stacks in stood.items())
+        self.stood.update((size, stacks.most_common()[0][0]) for size, stacks in stood.items())
         snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
         snapshot.allocated()
         self.bytes = total
