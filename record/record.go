@@ -170,11 +170,11 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // a signal came before there was anyone to pass it to
 	}
-	started := time.Now()
+	early, started := signals.early(), time.Now()
 	if err := child.Start(); err != nil {
 		return nil, err
 	}
-	signals.to(child.Process)
+	signals.to(child.Process, early)
 	var snapshots *clock
 	var profiles *profiler
 	if opts.Profile != "" {

@@ -12,8 +12,9 @@ func passSignals(_ bool) *passing { return &passing{} }
 // Witness is false: witnesses exist on Unix only.
 func Witness() bool { return false }
 
-func (p *passing) to(_ *os.Process) {}
-func (p *passing) stop()            {}
+func (p *passing) early() []os.Signal              { return nil }
+func (p *passing) to(_ *os.Process, _ []os.Signal) {}
+func (p *passing) stop()                           {}
 
 func endedBySignal(_ *os.ProcessState, code int) (string, int) { return "", code }
 

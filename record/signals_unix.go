@@ -28,22 +28,38 @@ const sentAtOnce = 100 * time.Millisecond
 
 func passSignals(witnessed bool) *passing {
 	p := &passing{signals: make(chan os.Signal, 16)}
-	if witnessed {
-		p.witness = newWitness()
-	}
 	for _, s := range passed {
 		if !signal.Ignored(s) {
 			signal.Notify(p.signals, s)
 		}
 	}
+	if witnessed {
+		p.witness = newWitness()
+	}
 	return p
+}
+
+// early returns the signals that have come before the child starts. The witness may have received them, and the child has not.
+func (p *passing) early() (all []os.Signal) {
+	for len(p.signals) > 0 {
+		all = append(all, <-p.signals)
+	}
+	return all
 }
 
 var passed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// to starts passing signals to a child.
-func (p *passing) to(child *os.Process) {
+// to starts passing signals to a child: first the early ones, and then all that come.
+func (p *passing) to(child *os.Process, early []os.Signal) {
+	for _, s := range early {
+		_ = child.Signal(s) // it may have ended already
+	}
 	p.done.Go(func() {
+		for _, s := range early {
+			if p.witness != nil {
+				_, _ = p.witness.saw(s) // a later one is another
+			}
+		}
 		for s := range p.signals {
 			for _, s := range p.atOnce(s) {
 				if p.witness == nil {
