@@ -12,6 +12,11 @@ class Tensor:
     def __float__(self):
         raise RuntimeError("a Tensor with 4 elements cannot be converted to Scalar")
     __int__ = __float__
+class WithGraph:
+    def __float__(self):
+        raise UserWarning("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior")
+    def detach(self):
+        return 2.5
 a = Agent({"dir": ".", "rank": -1})
 a.boundary = lambda step: steps.append(step)
 steps = []
@@ -19,7 +24,7 @@ for i in range(3):
     a.told("eval", None, None, None, None)
     a.told(None, None, Tensor(), None, None)
     a.told(None, None, None, Tensor(), None)
-    a.told(i, 1, 2.5, i, None)
+    a.told(i, 1, WithGraph(), i, None)
     a.told(float("nan"), None, None, None, None)
 a.told(1 << 53, None, -(1 << 60), None, None)
 a.told(None, None, None, None, None, 10**400, 1 << 60)

@@ -11,7 +11,7 @@ MOST_LEFT = 8
 def number(agent, name, kind, value):
     """The value as an int or a float. None if it is no number: an error of the program, not ours, which one note reports."""
     try:
-        given = kind(value)
+        given = kind(getattr(value, "detach", lambda: value)())  # PyTorch warns of a number from a tensor with a graph
         if kind is not int or abs(given) < TOO_LARGE:
             return given
         what = "one of %d bits" % given.bit_length()
