@@ -82,3 +82,19 @@ func TestAWatchCountsCallsWhileTheAgentIsBusy(t *testing.T) {
 watch "leaks": after 240 calls about 240 tensors (120.0 KiB) stay; 238 of 240 calls were looked at
 `)
 }
+
+// TestAForkedProcessCountsItsOwnCalls: each loader's worker repeated the line of a function that only the main process calls.
+func TestAForkedProcessCountsItsOwnCalls(t *testing.T) {
+	t.Parallel()
+	agentProgram(t, `
+import types
+from memdiag import _ticks, _watch
+from memdiag._agent import Agent
+
+agent = Agent({"dir": ".", "rank": -1})
+agent.torch, agent.ticker = types.SimpleNamespace(module=None), _ticks.Ticker(agent)
+_watch.stays_of(agent, "step").calls = 200
+agent.forked()
+print(_watch.stays_of(agent, "step").calls)
+`, "0\n")
+}

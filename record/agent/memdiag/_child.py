@@ -42,6 +42,7 @@ class Child:
         self.code = type(self.code)(self)
         self.shared.forked()
         self.losses.fresh()
+        self.__dict__.pop("watches", None)  # their calls are the parent's
         self.peaks = None
         if self.intervention is not None:
             self.intervention = self.intervention.forked()
