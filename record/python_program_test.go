@@ -47,9 +47,12 @@ func TestThePackageFindsItsOwnProgram(t *testing.T) {
 
 // unstartable has programs that the system cannot run.
 const unstartable = `
-import os, subprocess, sys, tempfile
+import os, subprocess, sys, tempfile, types
 import memdiag
 from memdiag import _jupyter
+sys.modules["pytest"] = types.SimpleNamespace(hookimpl=lambda **_: lambda f: f, fail=lambda text, pytrace: sys.exit(text))
+from memdiag.pytest import OPTIONS, judge
+test = types.SimpleNamespace(config=types.SimpleNamespace(rootpath="/", inipath=None, pluginmanager=types.SimpleNamespace(hasplugin=lambda name: False)), funcargs={}, nodeid="test")
 
 os.chdir(tempfile.mkdtemp())
 for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", b"\x00\x01", 0o700), ("mode", b"", 0o600), ("gone", None, 0), ("folder", None, 0):
@@ -62,20 +65,35 @@ for name, content, mode in ("loader", b"#!/there/is/none\n", 0o700), ("format", 
     os.environ["MEMDIAG"] = os.path.abspath(name)
     ran = subprocess.run([sys.executable, "-m", "memdiag", "version"], capture_output=True, text=True)
     said = [ran.stderr.strip().removeprefix("memdiag: ")]
-    for f in lambda: memdiag.diff("a"), lambda: _jupyter.memdiag("", "1"):
+    for f in lambda: memdiag.diff("a"), lambda: _jupyter.memdiag("", "1"), lambda: judge(test, OPTIONS):
         try:
             f()
-        except RuntimeError as e:
-            said.append(str(e))
+        except (RuntimeError, SystemExit) as e:
+            said.append(str(e).removesuffix("; it judges this test"))
     print(ran.returncode, len(said), *{s.replace(os.getcwd() + "/", "") for s in said})
+for program in "gone", "/bin/true", "/bin/false":
+    os.environ["MEMDIAG"] = program
+    try:
+        memdiag.diff("a")
+    except RuntimeError as e:
+        print(str(e).replace(os.getcwd(), "here"))
+os.environ["MEMDIAG"], os.environ["PATH"] = "", ""
+try:
+    memdiag.diff("a")
+except RuntimeError as e:
+    print(e)
 `
 
 func TestAProgramThatCannotStartGivesOneSentence(t *testing.T) {
 	t.Parallel()
-	agentProgram(t, unstartable, `5 3 loader is built for another C library or processor: reinstall memdiag in this environment
-5 3 format is built for another C library or processor: reinstall memdiag in this environment
-5 3 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
-5 3 gone: No such file or directory (the variable MEMDIAG names it)
-5 3 folder is a folder: name memdiag's program in the variable MEMDIAG, or unset it
+	agentProgram(t, unstartable, `5 4 loader is built for another C library or processor: reinstall memdiag in this environment
+5 4 format is built for another C library or processor: reinstall memdiag in this environment
+5 4 mode may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec
+5 4 gone: No such file or directory (the variable MEMDIAG names it)
+5 4 folder is a folder: name memdiag's program in the variable MEMDIAG, or unset it
+here/gone: No such file or directory (the variable MEMDIAG names it)
+/bin/true wrote no JSON: it is not memdiag's program
+/bin/false ended with code 1
+memdiag's program is not here: install the wheel of memdiag, put memdiag on PATH, or name it in the variable MEMDIAG
 `)
 }

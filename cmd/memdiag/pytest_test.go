@@ -22,12 +22,13 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 		name, needs, file string
 		said              []string
 		tests             int
-		kept              int // runs of tests that the gate failed
+		kept              int // runs of tests that the gate failed, or that were killed
 	}{
 		{"steps that a test marks", "import pytest", "test_marked.py", []string{
 			"memdiag gate: 1 leak: ", "the test made no step that memdiag sees",
 			"Held by: list `test_marked.kept` (100 items)", "Cause: a container that only grows", "Fix: ", "If it leaks: ",
-		}, 11, 2},
+			"memdiag gate ended with code 5 before the test did:",
+		}, 12, 3},
 		{"steps of PyTorch's optimizers", "import pytest, torch", "test_torch.py", []string{"test_torch.py:12", "Held by: list"}, 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,6 +81,11 @@ func TestMarkedTestsEndAsTheirNamesSay(t *testing.T) {
 			for _, named := range regexp.MustCompile(`The run is kept: memdiag diff (\S+)`).FindAllSubmatch(said, -1) {
 				if out, err := recordtest.Command(t, program, "diff", string(named[1])).CombinedOutput(); err != nil || !strings.Contains(string(out), "Held by: list") {
 					t.Errorf("%s: %v: %s", named[1], err, out)
+				}
+			}
+			for _, named := range regexp.MustCompile(`hint: memdiag gate (\S+) judges what was recorded so far`).FindAllSubmatch(said, -1) {
+				if _, err := os.Stat(string(named[1])); err != nil {
+					t.Errorf("a hint names a folder that is gone: %v", err)
 				}
 			}
 			for _, want := range append(c.said, "The run is kept: memdiag diff "+temporary) {

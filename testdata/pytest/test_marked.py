@@ -1,5 +1,8 @@
 """Tests of every fate, named by it, which memdiag's plugin for pytest is tried on."""
 
+import os
+import signal
+
 import pytest
 from memdiag import mark
 
@@ -53,6 +56,12 @@ def test_fails_without_steps():
 def test_fails_itself():
     train(keep=False)
     assert len(kept) == 1
+
+
+@pytest.mark.memdiag
+def test_fails_killed():
+    train(keep=False)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.memdiag

@@ -93,7 +93,7 @@ shown = memdiag.gate(run, "--max-peak", "cpu:0=1KiB", "--max-live", "cpu:0=1TiB"
 assert "<code>--max-peak cpu:0=1KiB</code> (budget broken)" in shown and "(budget kept)</dt><dd>within budget: cpu:0 has " in shown, shown
 decision["sentence"] = "<script>"
 assert "<script>" not in decision._repr_html_()
-assert memdiag.gate(run, "--max-growth", "10MiB/step").verdict != "leak"
+assert memdiag.gate(run, "--max-growth", "10MiB/step").verdict != "leak" and memdiag.gate(run, "--warmup", 20).verdict == "leak"
 assert json.loads(json.dumps(decision)) == decision and not hasattr(decision, "nonsense")
 
 found = memdiag.diff(run + "/snapshot_0", run + "/snapshot_50")
@@ -107,3 +107,12 @@ for call in lambda: memdiag.diff("there is no such run"), lambda: memdiag.gate("
         assert "there is no such run" in str(e), e
     else:
         raise AssertionError("no error")
+
+for wrong in memdiag.snapshot(), 3, [run]:
+    for call in memdiag.diff, memdiag.gate:
+        try:
+            call(wrong)
+        except TypeError as e:
+            assert str(e).startswith("memdiag takes a path, not %r" % (wrong,)), e
+        else:
+            raise AssertionError("no error")

@@ -68,15 +68,15 @@ def diff(*snapshots: "str | os.PathLike[str]") -> "Result":
     """Compares snapshots, or the first snapshot of a run with its last, like `memdiag diff --format json`.
 
     Returns the output of that command. Its keys are also attributes: diff(a, b).findings[0].headline. Raises RuntimeError with memdiag's
-    message if a file cannot be read, and FileNotFoundError if memdiag's program is missing.
+    message if a file cannot be read, or memdiag's program cannot be run, and TypeError for what is no path.
     """
     from ._calls import diff
 
     return diff(*snapshots)
 
 
-def gate(run: "str | os.PathLike[str]", *flags: str) -> "Decision":
-    """Judges a run like `memdiag gate`, with the same flags: gate("my-run", "--warmup", "20").verdict is "leak", "clean", "inconclusive",
+def gate(run: "str | os.PathLike[str]", *flags: "str | float | os.PathLike[str]") -> "Decision":
+    """Judges a run like `memdiag gate`, with the same flags: gate("my-run", "--warmup", 20).verdict is "leak", "clean", "inconclusive",
     or "over-budget" if only a budget such as "--max-peak" is exceeded.
 
     Returns the output of `--json`. Its keys are also attributes. Raises the same errors as diff.

@@ -20,7 +20,7 @@ FAILED = 5
 def main():
     try:
         program = _program.find()
-    except FileNotFoundError as e:
+    except RuntimeError as e:
         fail(e)
     try:
         os.execv(program, [program, *sys.argv[1:]])

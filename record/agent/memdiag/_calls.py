@@ -47,15 +47,23 @@ class Decision(Result):
 
 
 def diff(*snapshots):
-    return json.loads(call(["diff", "--format", "json", *map(named, snapshots)], (0,)), object_hook=Result)
+    found = call(["diff", "--format", "json", *map(named, snapshots)], (0,))
+    try:
+        return json.loads(found, object_hook=Result)
+    except ValueError:
+        raise RuntimeError("%s wrote no JSON: it is not memdiag's program" % _program.find()) from None
 
 
 def gate(run, flags=()):
-    return judged(lambda path: call(["gate", "--quiet", "--json", path, *flags, named(run)], JUDGED))
+    return judged(lambda path: call(["gate", "--quiet", "--json", path, *map(str, flags), named(run)], JUDGED))
 
 
 def named(path):
     """A path that the program does not take for a flag."""
+    if path is None:
+        raise TypeError("memdiag takes a path, not None, which memdiag.snapshot() returns in a program that is not recorded")
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError("memdiag takes a path, not %r" % (path,))
     path = os.fsdecode(path)
     return os.path.join(".", path) if path.startswith("-") else path
 
@@ -71,13 +79,18 @@ def judged(run):
             return Decision(json.load(f, object_hook=Result))
 
 
-def call(args, codes):
-    """Returns what the program prints. Raises RuntimeError with its message if it ends with another code or cannot be run."""
+def start(args, starts=subprocess.run, **options):
+    """Starts memdiag's program by subprocess.run, or what starts is, without input. Raises RuntimeError if it cannot be run."""
     program = _program.find()
     try:
-        done = subprocess.run([program, "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        return starts([program, "--color", "never", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options)
     except OSError as e:
         raise RuntimeError(_program.why(program, e)) from None
+
+
+def call(args, codes):
+    """Returns what the program prints. Raises RuntimeError with its message if it ends with another code or cannot be run."""
+    done = start(args, stderr=subprocess.PIPE, check=False)
     if done.returncode not in codes:
-        raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or "memdiag ended with code %d" % done.returncode)
+        raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or "%s ended with code %d" % (done.args[0], done.returncode))
     return done.stdout

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import _calls, _program
+from . import _calls
 
 
 def register(ipython):
@@ -41,17 +41,12 @@ def judge(line, cell):
         # The cell can import what lies beside the notebook, as the notebook can.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")])), "PYTHONUNBUFFERED": "1"}
         return _calls.judged(lambda path: show(
-            [_program.find(), "--color", "never", "gate", "--quiet", "--json", path, *run, *flags, "--", sys.executable, script], environment))
+            ["gate", "--quiet", "--json", path, *run, *flags, "--", sys.executable, script], environment))
 
 
-def show(command, environment):
-    """Runs a command and prints its lines as they come."""
-    try:
-        child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 encoding="utf-8", errors="replace")
-    except OSError as e:
-        raise RuntimeError(_program.why(command[0], e)) from None
-    with child:
+def show(args, environment):
+    """Runs memdiag's program and prints its lines as they come."""
+    with _calls.start(args, subprocess.Popen, env=environment, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace") as child:
         for text in child.stdout:
             sys.stdout.write(text)
     if child.returncode not in _calls.JUDGED:

@@ -15,10 +15,11 @@ HINT = "install the wheel of memdiag, put memdiag on PATH, or name it in the var
 
 def find():
     """The path of the program. The variable MEMDIAG comes first, then the program that came with this package: PATH may have another
-    version first. Raises FileNotFoundError if there is none."""
-    path = os.environ.get("MEMDIAG") or recorder() or installed() or shutil.which("memdiag")
+    version first. Raises RuntimeError if there is none."""
+    named = os.environ.get("MEMDIAG")
+    path = os.path.abspath(named) if named else recorder() or installed() or shutil.which("memdiag")
     if not path:
-        raise FileNotFoundError("memdiag's program is not here: " + HINT)
+        raise RuntimeError("memdiag's program is not here: " + HINT)
     return path
 
 
@@ -52,5 +53,5 @@ def why(program, e):
         return "%s may not be executed: chmod +x it, or install memdiag on a disk that is not mounted noexec" % program
     if e.errno in FOREIGN and os.path.exists(program):
         return "%s is built for another C library or processor: reinstall memdiag in this environment" % program
-    named = " (the variable MEMDIAG names it)" if program == os.environ.get("MEMDIAG") else ""
+    named = " (the variable MEMDIAG names it)" if os.environ.get("MEMDIAG") else ""
     return "%s: %s%s" % (program, e.strerror, named)

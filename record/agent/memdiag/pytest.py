@@ -20,7 +20,7 @@ import tempfile
 import pytest
 
 import memdiag
-from memdiag import _program
+from memdiag import _calls
 
 # Set in the process that is recorded: the file to which it writes how its test went.
 CHILD = "MEMDIAG_PYTEST"
@@ -55,18 +55,14 @@ def options_of(item, mark):
 def judge(item, options):
     """Runs the test under memdiag gate, and ends as the test or the gate does.
 
-    If the gate fails the test, the run is kept among pytest's temporary folders. pytest deletes those of older sessions.
+    If the gate fails the test, or the test's process dies, the run is kept among pytest's temporary folders. pytest deletes those of older sessions.
     """
-    try:
-        program = _program.find()
-    except FileNotFoundError as e:
-        pytest.fail("%s; it judges this test" % e, pytrace=False)
     config, factory = item.config, item.funcargs.get("tmp_path_factory")
     folder = tempfile.mkdtemp(prefix="memdiag-pytest-", dir=factory.getbasetemp() if factory else None)
     keep = False
     try:
         went, decision, run = (os.path.join(folder, name) for name in ("went.json", "gate.json", "run"))
-        command = [program, "gate", "--quiet", "--color", "never", "--json", decision, "-o", run]
+        command = ["gate", "--quiet", "--json", decision, "-o", run]
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         command += ["--", sys.executable, "-m", "pytest", "-p", "memdiag.pytest", "-o", "cache_dir=" + os.path.join(folder, "cache"), "--rootdir", str(config.rootpath)]
@@ -78,12 +74,15 @@ def judge(item, options):
                 command += without
         if config.inipath:
             command += ["-c", str(config.inipath)]
-        done = subprocess.run(command + [item.nodeid], cwd=config.rootpath, env={**os.environ, CHILD: went},
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            done = _calls.start(command + [item.nodeid], cwd=config.rootpath, env={**os.environ, CHILD: went}, stderr=subprocess.STDOUT)
+        except RuntimeError as e:
+            pytest.fail("%s; it judges this test" % e, pytrace=False)
         output = done.stdout.decode("utf-8", "replace")
         test = read(went)
         if test is None:
-            pytest.fail("the test did not run under memdiag gate:\n" + output, pytrace=False)
+            keep = os.path.isdir(run)  # the gate's hint names it
+            pytest.fail("%s gate ended with code %d before the test did:\n%s" % (done.args[0], done.returncode, output), pytrace=False)
         if test["outcome"] == "skipped":
             pytest.skip(test["text"])
         if test["outcome"] == "failed":
