@@ -332,6 +332,8 @@ func TestARunWithoutReadableSnapshotsSaysWhy(t *testing.T) {
 		hint  bool
 	}{
 		"an empty folder":       {nil, "no snapshots", true},
+		"a recorded run":        {map[string]string{"run.json": `{"version": "v1", "finished": "2026-11-28T11:40:01Z", "notes": ["the disk was full", "so"]}`}, ": no snapshots: the disk was full; so", true},
+		"a killed run":          {map[string]string{"run.json": `{"version": "v1"}`}, ": no snapshots: the run has not finished", true},
 		"other files":           {map[string]string{"a.png": "\x89PNG", "truth.json": "{}"}, "no snapshot among 2 files: a.png, truth.json", true},
 		"another tool's files":  {map[string]string{"a.png": "\x89PNG", "memcheck.txt": "==26241== Memcheck, a memory error detector\n"}, "no snapshot among 2 files: ", false},
 		"broken snapshots":      {map[string]string{"a.memdiag": cut[:40], "b.txt": "b"}, "no snapshot can be read: ", false},

@@ -438,8 +438,18 @@ func (r *runReader) nothing(list listing) error {
 	case len(r.passed) > 0:
 		return notThere(fmt.Sprintf("%s: no snapshot among %s: %s", path, plural(len(r.passed), "file"), some(r.passed)), "memdiag record -- COMMAND makes a run")
 	}
+	if info := r.run.Info; info.Version != "" {
+		said := info.Notes[:min(len(info.Notes), maxSaid)]
+		if info.Finished == nil {
+			said = append(slices.Clip(said), "the run has not finished, or was stopped before it could say so")
+		}
+		return notThere(strings.TrimSuffix(path+": no snapshots: "+strings.Join(said, "; "), ": "), "record the command again")
+	}
 	return notThere(path+": no snapshots", "memdiag record -- COMMAND makes a run")
 }
+
+// maxSaid is how many notes of a run without snapshots are shown.
+const maxSaid = 3
 
 // plural is "1 snapshot", "2 snapshots".
 func plural(n int, noun string) string {

@@ -3,6 +3,7 @@ package rundir
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -407,12 +408,39 @@ func (w *Writer) Finish(exitCode int, at time.Time, notes ...string) error {
 }
 
 func (w *Writer) writeInfo() error {
-	return w.write(filepath.Join(w.dir, w.name), func(out io.Writer) error {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // commands hold < and > more often than pages hold this file
-		return e.Encode(w.info.Masked())
-	})
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false) // commands hold < and > more often than pages hold this file
+	if err := e.Encode(w.info.Masked()); err != nil {
+		return err
+	}
+	path := filepath.Join(w.dir, w.name)
+	err := w.write(path, func(out io.Writer) error { _, err := out.Write(text.Bytes()); return err })
+	if err != nil && text.Len() <= block && writeOver(path, text.Bytes()) == nil {
+		return nil
+	}
+	return err
+}
+
+// block is the size of a file that takes no more room on most disks if its bytes change.
+const block = 4096
+
+// writeOver writes into a file that is there: a full disk has no room for a second one. On error, the file is as it was.
+func writeOver(path string, text []byte) error {
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(text); err != nil {
+		text = before
+		_, _ = f.WriteAt(text, 0) // the first error counts
+	}
+	return cmp.Or(err, f.Truncate(int64(len(text))), f.Sync(), f.Close())
 }
 
 // write brings what fill writes to the disk under a temporary name, and then

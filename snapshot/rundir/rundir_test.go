@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,6 +218,13 @@ func TestADiskThatFailsLosesNothingThatIsRecorded(t *testing.T) {
 				if d := cmp.Diff(before, content(t, w.Dir())); d != "" {
 					t.Errorf("%s: %s", what, d)
 				}
+			}
+			w.info.Notes = nil
+			if err := w.Finish(0, time.Now(), "full"); err != nil {
+				t.Error("a short run.json needs no room:", err)
+			}
+			if info, err := readInfo(filepath.Join(w.Dir(), InfoName)); err != nil || info.Finished == nil || !slices.Equal(info.Notes, []string{"full"}) {
+				t.Errorf("%v: %+v", err, info)
 			}
 			w.create = createFile
 			if err := w.WriteSnapshot(2, next); err != nil {
