@@ -254,3 +254,21 @@ func TestProcessesOfOneRoleAreNumbered(t *testing.T) {
 		t.Errorf("%q, and a child %q; want %q", got, run.Children[0].Role, want)
 	}
 }
+
+// TestAProcessWithSnapshotsIsRecorded: on a nearly full disk the table ended first, and the program was said to grow unrecorded.
+func TestAProcessWithSnapshotsIsRecorded(t *testing.T) {
+	dir := childrenRun(t, true)
+	text := processes.Header + "1000000,100,1,1,train.py,false,1,1,1,1,1,1,1\n1000000,107,1,100,other,false,1,1,1,1,1,1,1\n"
+	if err := os.WriteFile(filepath.Join(dir, "processes.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run, err := OpenRun(dir)
+	if err != nil || len(run.Tree.Processes) != 2 {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	for _, p := range run.Tree.Processes {
+		if got := p.Points[0].Recorded; got != (p.PID == 100) {
+			t.Errorf("process %d: recorded: %v", p.PID, got)
+		}
+	}
+}

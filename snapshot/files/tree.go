@@ -65,6 +65,14 @@ func (f *Folder) readTree(run *snapshot.Run, rank int) {
 		}
 		return err
 	})
+	if len(run.Snapshots) > 0 { // the table may end before the process took snapshots, as on a full disk
+		last := run.Snapshots[len(run.Snapshots)-1]
+		for _, p := range tree.Processes {
+			if p.PID == last.PID {
+				p.Points[len(p.Points)-1].Recorded = true
+			}
+		}
+	}
 	if len(tree.Processes)+len(tree.Host) > 0 {
 		run.Tree = tree
 	}
