@@ -3,12 +3,14 @@ package record
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -84,16 +86,18 @@ func placeAgent(run string) (dir string, err error) {
 // unpackAgent writes the agent into a new folder below in.
 func unpackAgent(in string) (dir string, err error) {
 	dir, err = os.MkdirTemp(in, agentPrefix)
-	if err != nil {
-		return "", err
-	}
-	files, err := fs.Sub(agentFiles, "agent")
 	if err == nil {
-		err = copyAgent(dir, files)
+		var files fs.FS
+		if files, err = fs.Sub(agentFiles, "agent"); err == nil {
+			err = copyAgent(dir, files)
+		}
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir) // the first error counts
-		return "", err
+		if reason, ok := errors.AsType[syscall.Errno](err); ok {
+			err = reason // the user knows no file of the agent
+		}
+		return "", fmt.Errorf("%s: %w", in, err)
 	}
 	return dir, nil
 }

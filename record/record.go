@@ -222,7 +222,7 @@ func Run(ctx context.Context, out *rundir.Writer, command Command, opts Options)
 	}
 	absent := ""
 	if without != nil {
-		absent = fmt.Sprintf("no Python process received the agent: memory is known by process, not by allocation site: %v", without)
+		absent = fmt.Sprintf("no Python process received the agent (%v): memory is known by process, not by allocation site", without)
 	} else if left := outliving(agent); len(left) > 0 {
 		outcome.Notes = append(outcome.Notes, fmt.Sprintf("the command has ended and left process %d running, which is no longer recorded; keep it in the foreground", left[0]))
 	} else if profiles == nil && !outcome.agents {
