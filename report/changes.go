@@ -57,7 +57,7 @@ func Changes(w io.Writer, a, b *snapshot.Snapshot, names [2]string, o TextOption
 	if n := len(changes) - shown; n > 0 {
 		rows = append(rows, changeRow(&rest, "… "+count(int64(n), "more site")))
 	}
-	rows = append(rows, changeRow(&all, "all sites that differ"))
+	rows = append(rows, changeRow(&all, "all call sites that differ"))
 	p.table([]column{{"change", true}, {"before", true}, {"after", true}, {"where", false}}, rows)
 	return p.writeTo(w)
 }

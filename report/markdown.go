@@ -161,7 +161,7 @@ func callsOf(f *diff.Finding) []string {
 
 func (m *markdown) totals(r *diff.Result, s *story) {
 	m.line("")
-	m.line("| blocks | bytes | sites |")
+	m.line("| blocks | bytes | call sites |")
 	m.line("|---:|---:|---|")
 	for _, a := range s.accounts {
 		m.line("| %s | %s | %s: %s |", grownBlocks(a.growth.Blocks, r.Uncounted()), signed(a.growth.Bytes), grouped(int64(a.sites)), a.name)

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,6 +47,14 @@ type view struct {
 	Origin       []fact
 	Version      string
 }
+
+// TitleParts is the title, cut after the folders of a place: a narrow page broke "train.py:80" within its number.
+func (v *view) TitleParts() []string {
+	const cut = "\x00"
+	return strings.Split(titlePlace.ReplaceAllStringFunc(v.Title, func(place string) string { return strings.ReplaceAll(place, "/", "/"+cut) }), cut)
+}
+
+var titlePlace = regexp.MustCompile(`\S+/\S+:\d+`)
 
 type siteView struct{ Blocks, Bytes, Share, Where string }
 
@@ -220,7 +229,7 @@ func factsOf(r *diff.Result) []fact {
 	if r.Last.Rank != snapshot.NoRank {
 		facts = append(facts, fact{"rank", strings.TrimPrefix(rankOf(r), "rank ")})
 	}
-	return append(facts, fact{"sites", grouped(int64(len(r.Rows)))})
+	return append(facts, fact{"call sites", grouped(int64(len(r.Rows)))})
 }
 
 func findingViewOf(r *diff.Result, f *diff.Finding) findingView {
