@@ -29,9 +29,15 @@ If no device grows, it draws the process that does, or all processes by role. Wi
 arguments it takes the run in this folder.`,
 		Example: `  memdiag plot my-run
   memdiag plot my-run --stack owners -o growth.svg
-  memdiag plot my-run --sheet -o sites.pdf`,
+  memdiag plot my-run --sheet -o sheet.pdf`,
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch given := cmd.Flags().Changed("output"); {
+			case sheet && !given:
+				output = "sheet.png"
+			case ranks && !given:
+				output = "ranks.png"
+			}
 			format := report.PlotFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(output)), "."))
 			if output == "-" {
 				format = report.PNG
@@ -40,7 +46,7 @@ arguments it takes the run in this folder.`,
 				return usagef(cmd, "%s: a plot is a .png, a .svg or a .pdf", output)
 			}
 			if sheet && ranks {
-				return usagef(cmd, "--sheet draws sites, --ranks draws ranks: choose one")
+				return usagef(cmd, "--sheet draws call sites, --ranks draws ranks: choose one")
 			}
 			options.Stack = report.Stacking(stack.value)
 			run, err := env.openRun(args)
@@ -90,8 +96,8 @@ arguments it takes the run in this folder.`,
 	flags.StringVarP(&output, "output", "o", "growth.png", "write to `FILE`: .png, .svg or .pdf; - for PNG on standard output")
 	flags.Var(&stack, "stack", "what each band is: leaks, the largest call sites, owners (what holds a reference), or roles (the processes of the command)")
 	completeWords(cmd, "stack", stack.of)
-	flags.BoolVar(&sheet, "sheet", false, "draw a small plot for each of the call sites that change most")
-	flags.BoolVar(&ranks, "ranks", false, "draw a small plot for each rank, on one scale")
+	flags.BoolVar(&sheet, "sheet", false, "draw a small plot for each of the call sites that change most, by default to sheet.png")
+	flags.BoolVar(&ranks, "ranks", false, "draw a small plot for each rank, on one scale, by default to ranks.png")
 	flags.StringVar(&options.Device, "device", "", "the `DEVICE` to draw, such as cuda:0; by default that of the first finding")
 	flags.StringVar(&options.Title, "title", "", "the plot's title; by default the verdict")
 	return cmd
