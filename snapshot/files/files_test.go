@@ -141,7 +141,7 @@ func TestOpenSaysWhyItCannotRead(t *testing.T) {
 		"what nsys exports":                     {write(t, dir, "run.sqlite", "SQLite format 3\x00\x10\x00"), "a database", true},
 		"heaptrack's recording of nothing":      {write(t, dir, "heaptrack_10", "\n# strings: 0\n# ips: 0\n"), "a recording of heaptrack with nothing in it", true},
 		"memray's recording":                    {write(t, dir, "memray.bin", "\x04\x22\x4d\x18\x40\x40\xc0\xef\x3d\x00\x00\xf9\x05memray\x00\r"), "a recording of memray", true},
-		"a script that names memray":            {write(t, dir, "run.py", "import memray\n"), "not a snapshot in a format that memdiag reads", true},
+		"a script that names memray":            {write(t, dir, "run.py", "import memray\n"), "run.py: a program, not a run", true},
 		"a file compressed by xz":               {write(t, dir, "a.csv.xz", "\xfd7zXZ\x00\x00\x04"), "compressed by xz", true},
 		"a file compressed by bzip2":            {write(t, dir, "a.csv.bz2", "BZh91AY&SY"), "compressed by bzip2", true},
 		"half a file":                           {write(t, dir, "half", cut[:len(cut)/2]), "cut short", true},

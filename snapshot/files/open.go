@@ -343,6 +343,9 @@ func (s *source) unknown() error {
 	case native.DetectSeries(s.head):
 		e.Reason = "the counters of a run, not a snapshot"
 		e.Hint = "name its folder"
+	case strings.HasSuffix(s.file.Name(), ".py"):
+		e.Reason = "a program, not a run"
+		e.Hint = "memdiag record -- python " + filepath.Base(s.file.Name()) + " makes a run of it"
 	}
 	if other := s.other(); other != nil {
 		return other
