@@ -12,9 +12,13 @@ type Rate struct {
 	Bytes  trend.Slope
 }
 
-// PairRate is the growth between two snapshots, as if it were even.
+// PairRate is the growth between two snapshots, as if it were even. Within a step, it is the growth itself: per second, some
+// milliseconds of a step would stand for all.
 func PairRate(growth Tally, first, last *snapshot.Snapshot) Rate {
 	axis := PairAxis(first, last)
+	if last.Mark.Step != snapshot.NoStep && first.Mark.Step == last.Mark.Step {
+		axis = Axis{Place, []float64{0, 1}}
+	}
 	length := axis.Length()
 	exact := func(v float64) trend.Slope { return trend.Slope{Value: v, Low: v, High: v, N: 2} }
 	return Rate{axis.Unit, exact(float64(growth.Blocks) / length), exact(float64(growth.Bytes) / length)}

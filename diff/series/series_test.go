@@ -2,6 +2,7 @@ package series
 
 import (
 	"testing"
+	"time"
 
 	"github.com/memdiag/memdiag/snapshot"
 )
@@ -103,6 +104,23 @@ func TestABlockBesideItsLargerOneAtAnyMarkIsSeenToRise(t *testing.T) {
 		}
 		if chance := (Without{}).History(p, Second).Chance(); chance > c.at != c.orOver {
 			t.Errorf("%s: %v", c.name, chance)
+		}
+	}
+}
+
+// Two snapshots within a step were said to grow by 5.50 MiB a second, of one block of 16 KiB.
+func TestGrowthWithinAStepIsNoRatePerSecond(t *testing.T) {
+	at := func(step int64, millis int) *snapshot.Snapshot {
+		return &snapshot.Snapshot{Mark: snapshot.Mark{Step: step, Time: time.UnixMilli(int64(1000 + millis))}}
+	}
+	grown := Tally{Blocks: 1, Bytes: 16384}
+	for _, c := range []struct {
+		first, last int64
+		unit        Unit
+		bytes       float64
+	}{{98, 98, Place, 16384}, {98, 100, Step, 8192}, {snapshot.NoStep, snapshot.NoStep, Second, 16384e3 / 4}} {
+		if r := PairRate(grown, at(c.first, 0), at(c.last, 4)); r.Unit != c.unit || r.Bytes.Value != c.bytes {
+			t.Errorf("steps %d and %d: %+v", c.first, c.last, r)
 		}
 	}
 }
