@@ -22,14 +22,6 @@ import (
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
-// HostName is the file of a run, or of one rank, with the host's figures for the whole process tree: CSV, one line per look.
-func HostName(rank int) string {
-	if rank == snapshot.NoRank {
-		return "host.csv"
-	}
-	return "host" + rundir.RankSuffix(rank) + ".csv"
-}
-
 const (
 	// hostFirst is the least time between lines of the host's figures. The time grows with the run's age, of which it is a 32nd
 	// (hostFirstLooks), up to hostEvery.
@@ -124,12 +116,12 @@ func (h *host) stop() (notes []string) {
 }
 
 func (h *host) sample(ctx context.Context) (err error) {
-	all, err := h.create(HostName(h.rank), processes.HostHeader)
+	all, err := h.create(rundir.TableName("host", h.rank), processes.HostHeader)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, all.Close()) }()
-	each, err := h.create(ProcessesName(h.rank), processes.Header)
+	each, err := h.create(rundir.TableName("processes", h.rank), processes.Header)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func TestPythonIsRecordedByTheClock(t *testing.T) {
 	if len(last.At) != 1 || last.Stacks.Frames(last.At[0])[0].File != path {
 		t.Errorf("the program is at %v", last.At)
 	}
-	host, err := os.ReadFile(filepath.Join(r.dir, record.HostName(snapshot.NoRank)))
+	host, err := os.ReadFile(filepath.Join(r.dir, "host.csv"))
 	if err != nil || bytes.Count(host, []byte("\n")) < 2 {
 		t.Errorf("the host's figures: %q, %v", host, err)
 	}
@@ -243,7 +243,7 @@ func TestTasksOfALauncherRecordIntoOneFolder(t *testing.T) {
 		if code := run.Info.ExitCode; len(run.Ranks) != 2 || run.Info.Rank == nil || *run.Info.Rank != rank || code == nil || *code != 10+rank || run.Partial {
 			t.Errorf("rank %d: %+v, of ranks %v, partial %t: %q", rank, run.Info, run.Ranks, run.Partial, run.Notes)
 		}
-		if _, err := os.Stat(filepath.Join(dir, record.HostName(rank))); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, rundir.TableName("host", rank))); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,16 +12,7 @@ import (
 
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/processes"
-	"github.com/memdiag/memdiag/snapshot/rundir"
 )
-
-// ProcessesName is the file of a run, or of one rank, with the memory of each process: CSV, one line per process and look.
-func ProcessesName(rank int) string {
-	if rank == snapshot.NoRank {
-		return "processes.csv"
-	}
-	return "processes" + rundir.RankSuffix(rank) + ".csv"
-}
 
 const (
 	// mostProcesses is how many processes' memory is recorded in a look: the largest ones.

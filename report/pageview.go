@@ -17,35 +17,34 @@ type view struct {
 	Script template.JS
 	Style  template.CSS
 
-	One          bool   // whether it is about one snapshot
-	NoFindings   string // the text if there are none
-	Sites        []siteView
-	SitesMore    string
-	Title, Name  string
-	State        string // "leak", "inconclusive" or "clean", for colour
-	Lead         string
-	Moment       []string // the moment of the record that is shown, one sentence each
-	Facts        []fact
-	Findings     []findingView
-	MoreFindings string // findings that are only in the table below
-	Charts       []chartView
-	ChartData    []chartData
-	Flame        template.HTML
-	FlameAbout   string
-	Devices      []deviceView
-	Reserves     []string // reserved memory that grows alone
-	Course       []string // how steady the devices are, and what their peaks depend on
-	Ages         *agesView
-	Maps         []mapView
-	ElseTitle    string
-	Else         []elseView
-	ElseMore     string
-	Totals       []totalView
-	Ranks        []rankView
-	Missing      []string
-	Commands     []string
-	Origin       []fact
-	Version      string
+	One         bool   // whether it is about one snapshot
+	NoFindings  string // the text if there are none
+	Sites       []siteView
+	SitesMore   string
+	Title, Name string
+	State       string // "leak", "inconclusive" or "clean", for colour
+	Lead        string
+	Moment      []string // the moment of the record that is shown, one sentence each
+	Facts       []fact
+	Findings    []findingView
+	Charts      []chartView
+	ChartData   []chartData
+	Flame       template.HTML
+	FlameAbout  string
+	Devices     []deviceView
+	Reserves    []string // reserved memory that grows alone
+	Course      []string // how steady the devices are, and what their peaks depend on
+	Ages        *agesView
+	Maps        []mapView
+	ElseTitle   string
+	Else        []elseView
+	ElseMore    string
+	Totals      []totalView
+	Ranks       []rankView
+	Missing     []string
+	Commands    []string
+	Origin      []fact
+	Version     string
 }
 
 // TitleParts is the title, cut after the folders of a place: a narrow page broke "train.py:80" within its number.

@@ -137,7 +137,7 @@ func unnamed(run *snapshot.Run, own bool, rank int) bool {
 		return false
 	}
 	there := func(name string) bool {
-		return isRegular(filepath.Join(run.Path, name+".csv")) || isRegular(filepath.Join(run.Path, name+rundir.RankSuffix(rank)+".csv"))
+		return isRegular(filepath.Join(run.Path, name+".csv")) || isRegular(filepath.Join(run.Path, rundir.TableName(name, rank)))
 	}
 	return own && run.Info.SchemaVersion == 0 || there("host") || there("processes") ||
 		slices.ContainsFunc(run.Snapshots, func(s *snapshot.Snapshot) bool { return s.PID != 0 || strings.HasPrefix(s.Producer, "memdiag ") })

@@ -16,12 +16,9 @@ func Resolve(name, dir string) (path string, err error) {
 	if name == "" {
 		return "", &InputError{Reason: "a snapshot without a name", hint: snapshotsIn(dir).list()}
 	}
-	full := name
-	if name == "-" && !isRegular(filepath.Join(dir, name)) {
-		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first"}
-	}
-	if !filepath.IsAbs(name) {
-		full = filepath.Join(dir, name)
+	full, err := fullName(name, dir)
+	if err != nil {
+		return "", err
 	}
 	if isRegular(full) {
 		return full, nil
@@ -121,6 +118,18 @@ func (f folder) stems() []string {
 	return slices.Compact(list)
 }
 
+// fullName is a path relative to dir, or an absolute one as it is.
+func fullName(name, dir string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	full := filepath.Join(dir, name)
+	if name == "-" && !isRegular(full) {
+		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first"}
+	}
+	return full, nil
+}
+
 // ResolveRun finds the folder of a run. name is a path relative to dir, or the name of a run folder somewhere below dir. "" means dir
 // itself if it is a run of ours, else the newest of ours below it, else dir if it has snapshots, else the newest folder of snapshots
 // below it.
@@ -141,12 +150,9 @@ func ResolveRun(name, dir string) (path string, err error) {
 		}
 		return "", notThere("no run here or below", "name a folder of snapshots, or make a run: memdiag demo")
 	}
-	full := name
-	if name == "-" && !isRegular(filepath.Join(dir, name)) {
-		return "", &InputError{Reason: "-: memdiag reads files, not standard input", hint: "save the snapshot to a file first"}
-	}
-	if !filepath.IsAbs(name) {
-		full = filepath.Join(dir, name)
+	full, err := fullName(name, dir)
+	if err != nil {
+		return "", err
 	}
 	if isDir(full) {
 		return full, nil

@@ -32,10 +32,7 @@ func (f *Folder) readPeaks(run *snapshot.Run, rank int) {
 
 // readTable reads a table of a rank. A run is of use without it, so that its faults are notes.
 func (f *Folder) readTable(run *snapshot.Run, rank int, name string, read func(io.Reader) error) {
-	file := name + ".csv"
-	if rank != snapshot.NoRank {
-		file = name + rundir.RankSuffix(rank) + ".csv"
-	}
+	file := rundir.TableName(name, rank)
 	if !f.list.others[file] {
 		return
 	}

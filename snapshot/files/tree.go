@@ -104,7 +104,7 @@ func cutShort(tree *snapshot.Tree) bool {
 
 // ownTree reports whether a rank was recorded separately.
 func (f *Folder) ownTree(run *snapshot.Run, rank int) bool {
-	name := "host" + rundir.RankSuffix(rank) + ".csv"
+	name := rundir.TableName("host", rank)
 	return rank != snapshot.NoRank && f.list.others[name] && isRegular(filepath.Join(run.Path, name))
 }
 

@@ -166,55 +166,29 @@ var marks = [...][]byte{[]byte(`"cpu_op"`), []byte(`"python_function"`), []byte(
 
 func (t *trace) read() error {
 	s := jsoncut.Scanner{In: t.in, Max: maxEvent, What: "trace of torch.profiler"}
-	if err := s.Take('{'); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		if more, err := s.More(first, '}'); err != nil || !more {
-			return err
-		}
-		const steps = 16
-		if err := t.in.Work(steps); err != nil {
-			return err
-		}
-		raw, err := s.Value(true)
-		if err != nil {
-			return err
-		}
-		key := string(raw)
-		if err := s.Take(':'); err != nil {
-			return err
-		}
+	return s.Object(func(key string) error {
 		switch key {
-		case `"traceEvents"`:
-			err = t.events(&s)
-		case `"baseTimeNanoseconds"`:
-			if raw, err = s.Value(true); err == nil && !jsoncut.ReadInt(raw, &t.base, 64) {
+		case "traceEvents":
+			return t.events(&s)
+		case "baseTimeNanoseconds":
+			raw, err := s.Value(true)
+			if err == nil && !jsoncut.ReadInt(raw, &t.base, 64) {
 				t.odd++
 			}
-		default:
-			_, err = s.Value(false)
-		}
-		if err != nil {
 			return err
 		}
-	}
+		return s.Pass()
+	})
 }
 
 func (t *trace) events(s *jsoncut.Scanner) error {
-	if err := s.Take('['); err != nil {
-		return err
-	}
 	var e event
-	for first := true; ; first = false {
-		if more, err := s.More(first, ']'); err != nil || !more {
-			return err
-		}
+	return s.List(func() error {
 		raw, err := s.Value(true)
 		if err != nil {
 			return err
 		}
-		const steps = 8
+		const steps = 5
 		if err := t.in.Work(steps); err != nil {
 			return err
 		}
@@ -223,7 +197,7 @@ func (t *trace) events(s *jsoncut.Scanner) error {
 			matters = matters || bytes.Contains(raw, mark)
 		}
 		if !matters {
-			continue
+			return nil
 		}
 		const perStep = 4 // bytes that are read again
 		if err := t.in.Work(len(raw) / perStep); err != nil {
@@ -231,12 +205,10 @@ func (t *trace) events(s *jsoncut.Scanner) error {
 		}
 		if !e.read(raw) {
 			t.odd++
-			continue
+			return nil
 		}
-		if err := t.add(&e); err != nil {
-			return err
-		}
-	}
+		return t.add(&e)
+	})
 }
 
 func (t *trace) add(e *event) error {

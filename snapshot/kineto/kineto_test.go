@@ -233,7 +233,7 @@ func TestBrokenTraces(t *testing.T) {
 		{"an event without end", `{"traceEvents": [{"name": "` + strings.Repeat("x", maxEvent), "a value of more than 4.00 MiB"},
 		{"brackets without end", `{"x": ` + strings.Repeat("[", 1<<20), "the file ends in the middle of the snapshot"},
 		{"no commas", `{"traceEvents": [1 2]}`, `byte 19: '2' where ',' should be`},
-		{"a key that is a number", `{1: 2, 3}`, `'}' where ':' should be`},
+		{"a key that is a number", `{1: 2, 3}`, `"1" where a text should be`},
 		{"more than all memory", string(made(took(1, 1, 1, 1<<60), took(1, 1, 2, 1<<60))), "more than 2^60 bytes are live"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

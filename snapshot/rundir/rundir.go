@@ -56,6 +56,14 @@ func RankInfoName(rank int) string { return "run" + RankSuffix(rank) + ".json" }
 // RankSuffix ends the names of a rank's files, before their endings: "_rank1".
 func RankSuffix(rank int) string { return rankMark + strconv.Itoa(rank) }
 
+// TableName is the file of a run's table, or of one rank's: "host.csv", "host_rank1.csv".
+func TableName(name string, rank int) string {
+	if rank != snapshot.NoRank {
+		name += RankSuffix(rank)
+	}
+	return name + ".csv"
+}
+
 // RankSeriesName is the name of one rank's series: "series_rank1.memdiag".
 func RankSeriesName(rank int) string { return ofRank(SeriesName, rank) }
 

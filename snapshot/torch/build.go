@@ -137,23 +137,13 @@ func (b *builder) value(d, o *object) {
 		if rank := int64(o.values[hdRank]); o.has(hdRank) && rank >= 0 && rank < 1<<31 {
 			b.rank = int(rank)
 		}
-		if o.has(hdDriver) {
-			b.driver = figures(b.m.symbols.strings[o.values[hdDriver]])
-		}
-		if o.has(hdLimit) {
-			b.limit = figures(b.m.symbols.strings[o.values[hdLimit]])
-		}
-		if o.has(hdPeak) {
-			b.peak = figures(b.m.symbols.strings[o.values[hdPeak]])
-		}
-		if o.has(hdRetries) {
-			b.retries = figures(b.m.symbols.strings[o.values[hdRetries]])
-		}
-		if o.has(hdOOMs) {
-			b.ooms = figures(b.m.symbols.strings[o.values[hdOOMs]])
-		}
-		if o.has(hdNCCL) {
-			b.nccl = figures(b.m.symbols.strings[o.values[hdNCCL]])
+		for _, list := range []struct {
+			key uint8
+			to  *[]snapshot.Bytes
+		}{{hdDriver, &b.driver}, {hdLimit, &b.limit}, {hdPeak, &b.peak}, {hdRetries, &b.retries}, {hdOOMs, &b.ooms}, {hdNCCL, &b.nccl}} {
+			if o.has(list.key) {
+				*list.to = figures(b.m.symbols.strings[o.values[list.key]])
+			}
 		}
 		if o.has(hdAccelerator) {
 			b.kind = acceleratorNamed(b.m.symbols.strings[o.values[hdAccelerator]])
