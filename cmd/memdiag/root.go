@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,6 +119,13 @@ func prepare(cmd *cobra.Command, before func()) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			before()
+			own := args
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				own = args[:n]
+			}
+			if slices.Contains(own, "") { // no name is the newest run, which a gate must not judge by mistake
+				return usagef(cmd, "an empty argument; a variable may be unset")
+			}
 			if err := inner(cmd, args); err != nil {
 				return &commandError{err}
 			}
