@@ -70,6 +70,7 @@ func (o Options) Judge(run *snapshot.Run, how diff.Options, analyze Analyze) (Ra
 		if o.Slice.Warmup > 0 {
 			r.Said += fmt.Sprintf(" from step %d on", o.Slice.Warmup)
 		}
+		r.Said += report.Printable(run.Info.WhyFew())
 		return r, nil
 	}
 	if planted {

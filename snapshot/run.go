@@ -57,6 +57,14 @@ func (i Info) Masked() Info {
 	return i
 }
 
+// WhyFew is ": " and why the run may have few snapshots, as far as the recorder knows; else "".
+func (i Info) WhyFew() string {
+	if len(i.Unseen) == 0 {
+		return ""
+	}
+	return ": " + i.Unseen[0].What
+}
+
 // Unseen is memory of a run that was not recorded.
 type Unseen struct {
 	Device DeviceKind `json:"device,omitempty"` // "" for any

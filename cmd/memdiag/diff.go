@@ -166,7 +166,7 @@ func analyzeWith(run *snapshot.Run, options diff.Options) (*diff.Result, error) 
 		if run.Partial && len(run.Notes) > 0 {
 			hint = run.Notes[0]
 		}
-		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d", len(run.Snapshots)), "%s", hint))
+		return nil, badInput(withHint(fmt.Errorf("a comparison needs two snapshots; there is %d%s", len(run.Snapshots), run.Info.WhyFew()), "%s", hint))
 	}
 	result, err := options.Analyze(run)
 	if good := options.Against; err != nil && good != nil {

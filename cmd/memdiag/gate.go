@@ -252,9 +252,11 @@ func (g *gateCall) judgeRank(run *snapshot.Run, options diff.Options) ([]gate.Ra
 		return nil, sliceFault(err)
 	}
 	if rank.Result == nil {
-		if len(run.Snapshots) == 1 {
+		switch {
+		case run.Info.WhyFew() != "": // the sentence has it
+		case len(run.Snapshots) == 1:
 			g.env.talk.say("the gate needs three snapshots. Name the run's folder, or record again with a smaller --every or more steps")
-		} else {
+		default:
 			g.env.talk.say("the gate needs three snapshots. Record again with a smaller --every or more steps")
 		}
 	} else if g.job.half != "" {
