@@ -146,17 +146,17 @@ var goldenCases = map[string]goldenCase{
 		return (&nn.RNNCell{Input: linear(in[2:]), Hidden: linear(in[4:])}).Forward(o, in[0], in[1])
 	}),
 	"multi-head attention": of("nn.MultiHeadAttention", func(o engine.Ops, in list) *engine.Tensor {
-		return attention(in[1:], false).Forward(o, in[0])
+		return attention(in[1:], false).Forward(o, in[0], nil)
 	}),
 	"causal multi-head attention": of("nn.MultiHeadAttention", func(o engine.Ops, in list) *engine.Tensor {
-		return attention(in[1:], true).Forward(o, in[0])
+		return attention(in[1:], true).Forward(o, in[0], nil)
 	}),
 	"transformer block": of("nn.TransformerBlock", func(o engine.Ops, in list) *engine.Tensor {
 		b := nn.TransformerBlock{
 			Norm1: layerNorm(in[1:]), Attention: attention(in[3:], true),
 			Norm2: layerNorm(in[11:]), Up: linear(in[13:]), Down: linear(in[15:]),
 		}
-		return b.Forward(o, in[0], nn.Train)
+		return b.Forward(o, in[0], nn.Train, nil)
 	}),
 }
 

@@ -171,7 +171,7 @@ func build(o engine.Ops, name string) (nn.Stateful, func() *engine.Tensor) {
 		m := model.NewTransformer(o, r)
 		x, y := labels(8*64, model.TransformerVocabulary), labels(8*64, model.TransformerVocabulary)
 		return m, func() *engine.Tensor {
-			logits := m.Forward(o, o.FromInts(x, 8, 64), nn.Train)
+			logits := m.Forward(o, o.FromInts(x, 8, 64), nn.Train, nil)
 			return engine.CrossEntropy(o, o.Reshape(logits, 8*64, model.TransformerVocabulary), o.FromInts(y, 8*64), nil)
 		}
 	}

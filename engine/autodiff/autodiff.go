@@ -22,6 +22,8 @@ type Ops struct {
 	last  uint64 // order of the newest node
 	quiet int    // how many NoGrad are open
 
+	segment *segment // of the Checkpoint under way
+	replay  *segment // that backward runs again
 	forward hooks[func(op string, out *engine.Tensor)]
 }
 
@@ -102,6 +104,19 @@ func ZeroGrad(ts ...*engine.Tensor) {
 	for _, t := range ts {
 		if n := nodeOf(t); n != nil {
 			n.DropGrad()
+		}
+	}
+}
+
+// ClearGrad writes zeros into gradients and keeps their blocks: a step's peak is
+// then as high as with ZeroGrad or higher, but the blocks stay where they are.
+func (o *Ops) ClearGrad(ts ...*engine.Tensor) {
+	s := o.inner.Begin()
+	defer s.End()
+	zero := o.inner.Full(0)
+	for _, t := range ts {
+		if g := Grad(t); g != nil {
+			o.inner.Assign(g, zero)
 		}
 	}
 }

@@ -32,6 +32,8 @@ func (o *Ops) Backward(loss *engine.Tensor) error {
 // BackwardWith is Backward with options.
 func (o *Ops) BackwardWith(loss *engine.Tensor, options BackwardOptions) error {
 	switch {
+	case o.Checkpointing():
+		return errors.New("backward: a Checkpoint is under way, whose function runs again in backward; run Backward after it")
 	case loss == nil:
 		return errors.New("backward: the loss is nil")
 	case loss.Released():
@@ -89,6 +91,7 @@ type pass struct {
 	given     []*mem.Storage // blocks of gradients that this node has passed on
 	pending   map[*Node]pending
 	left      []*Node // nodes that are still to come
+	replayed  []*segment
 }
 
 // pending is a gradient on its way to a node.
@@ -141,8 +144,15 @@ func (p *pass) share(g *engine.Tensor) *engine.Tensor {
 // unpack puts what a node saved before its backward function.
 func (p *pass) unpack(n *Node) {
 	p.saved = p.saved[:0]
-	for _, s := range n.saved {
+	if n.segment != nil && !n.segment.ready {
+		p.replayed = append(p.replayed, n.segment)
+		n.segment.run(p.decorator)
+	}
+	for i, s := range n.saved {
 		t := s.tensor
+		if n.segment != nil {
+			t = n.segment.slot(n.slot + i)
+		}
 		if t != nil && p.create {
 			t = t.Share(snapshot.OwnedByTape)
 			if h := n.historyOf(s.source); h != nil {
@@ -234,6 +244,9 @@ func (p *pass) end(nodes []*Node, parent mem.SiteID, quiet int) {
 		if !in.grad.Released() { // by a Function, whose misuse has its panic under way
 			in.grad.Release()
 		}
+	}
+	for _, g := range p.replayed {
+		g.forget()
 	}
 	for _, n := range p.left {
 		p.decorator.tape.Leave(n, false)

@@ -56,3 +56,42 @@ func ExampleOps_BackwardWith() {
 	// [12] [12]
 	// <nil> <nil>
 }
+
+// Of 20 layers, a checkpoint saves the input; the rest is computed again when
+// backward comes to it.
+func ExampleOps_Checkpoint() {
+	device := mem.NewDevice(mem.Host(), mem.Options{})
+	o := autodiff.New(engine.NewEager(cpu.New(1), device))
+	layers := func(in ...*engine.Tensor) *engine.Tensor {
+		x := in[0]
+		for range 20 {
+			x = o.Tanh(x)
+		}
+		return x
+	}
+	err := engine.Run(o, func(*engine.Scope) error {
+		x := o.Full(1, 1024)
+		o.Track(x)
+		for _, checkpoint := range []bool{false, true} {
+			before := device.Meters().Allocated
+			loss := engine.Tidy(o, func() *engine.Tensor {
+				if checkpoint {
+					return o.Sum(o.Checkpoint(layers, x))
+				}
+				return o.Sum(engine.Tidy(o, func() *engine.Tensor { return layers(x) }))
+			})
+			fmt.Println(device.Meters().Allocated - before)
+			if err := o.Backward(loss); err != nil {
+				return err
+			}
+			loss.Release()
+			autodiff.ZeroGrad(x)
+		}
+		return nil
+	})
+	fmt.Println(err, device.Close())
+	// Output:
+	// 80.5 KiB
+	// 512 B
+	// <nil> <nil>
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/memdiag/memdiag/engine"
 	"github.com/memdiag/memdiag/engine/autodiff"
 	"github.com/memdiag/memdiag/engine/enginetest"
-	"github.com/memdiag/memdiag/snapshot"
 )
 
 // cube is x³ with its derivative, as a caller writes it.
@@ -187,14 +186,4 @@ func TestAGradientOfTheCallersOwnStaysTheCallers(t *testing.T) {
 	x.Release()
 	g.Release()
 	left(t, o, d, 0, 0)
-}
-
-// taped counts the blocks that the tape owns, alone or with others.
-func taped(owners map[snapshot.Owners]int) (n int) {
-	for o, count := range owners {
-		if o&snapshot.OwnedByTape != 0 {
-			n += count
-		}
-	}
-	return n
 }

@@ -40,6 +40,33 @@ func TestNoGradRecordsNothing(t *testing.T) {
 	left(t, o, d, 0, 0)
 }
 
+func TestClearGradKeepsTheBlockThatGradientsAreAddedTo(t *testing.T) {
+	inner, d := enginetest.NewEager(t)
+	o := autodiff.New(inner)
+	x := o.Full(2, 3)
+	o.Track(x)
+	o.ClearGrad(x) // there is none yet
+	var first *engine.Tensor
+	for range 3 {
+		for range 2 { // gathers over two passes
+			run(t, o, func() error { return o.Backward(o.Sum(o.Mul(x, x))) })
+		}
+		g := autodiff.Grad(x)
+		if first == nil {
+			first = g
+		}
+		if diff := cmp.Diff([]float32{8, 8, 8}, o.Floats(g)); diff != "" || g != first {
+			t.Errorf("the same handle: %v; %s", g == first, diff)
+		}
+		o.ClearGrad(x)
+		if diff := cmp.Diff([]float32{0, 0, 0}, o.Floats(first)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	x.Release()
+	left(t, o, d, 0, 0)
+}
+
 func TestAKeptGraphCanBeGoneThroughAgain(t *testing.T) {
 	inner, d := enginetest.NewEager(t)
 	o := autodiff.New(inner)
@@ -190,6 +217,16 @@ func TestWhatWasSavedMustNotBeOverwritten(t *testing.T) {
 		{"a part of its block, through a view", "exp, called by", func(o *autodiff.Ops, x, _ *engine.Tensor) *engine.Tensor {
 			y := o.Exp(x)
 			o.Valid().Assign(o.Valid().Slice(y, 0, 0, 1), o.Full(1, 1))
+			return o.Sum(y)
+		}},
+		{"the input of a checkpoint", "Assign has written to its block", func(o *autodiff.Ops, x, _ *engine.Tensor) *engine.Tensor {
+			y := o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return o.Neg(o.Exp(in[0])) }, x)
+			o.Valid().Assign(x, o.Full(1, 3))
+			return o.Sum(y)
+		}},
+		{"what a checkpoint reads beside its input", "checkpoint of [3]: Assign has written to what mul read", func(o *autodiff.Ops, x, w *engine.Tensor) *engine.Tensor {
+			y := o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return o.Mul(in[0], w) }, x)
+			o.Valid().Assign(w, o.Full(1, 3))
 			return o.Sum(y)
 		}},
 		{"a write before the operation is none of it", "", func(o *autodiff.Ops, x, w *engine.Tensor) *engine.Tensor {

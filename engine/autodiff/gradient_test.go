@@ -277,7 +277,8 @@ func (p *probe) second(t *testing.T, o *autodiff.Ops) (gradients [][]float32) {
 	return gradients
 }
 
-// TestGradientsAreTheSameToTheBit on another tape.
+// TestGradientsAreTheSameToTheBit on another tape, and where what backward reads
+// is computed again.
 func TestGradientsAreTheSameToTheBit(t *testing.T) {
 	for _, c := range gradientCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -288,6 +289,15 @@ func TestGradientsAreTheSameToTheBit(t *testing.T) {
 			burn := autodiff.NewOn(inner, registry.New(registry.Options{Rules: registry.RulesLatest}))
 			if diff := cmp.Diff(want, newProbe(c).gradients(t, burn)); diff != "" {
 				t.Errorf("on the registry tape: %s", diff)
+			}
+			for _, o := range []*autodiff.Ops{o, burn} {
+				again := newProbe(c)
+				again.f = func(_ engine.Ops, x list) *engine.Tensor {
+					return o.Checkpoint(func(x ...*engine.Tensor) *engine.Tensor { return c.f(o, x) }, x...)
+				}
+				if diff := cmp.Diff(want, again.gradients(t, o)); diff != "" {
+					t.Errorf("with a checkpoint: %s", diff)
+				}
 			}
 			left(t, o, d, 0, 0)
 		})

@@ -58,6 +58,14 @@ func TestMisuseNamesTheOperation(t *testing.T) {
 			loss.Release()
 			return o.Backward(loss)
 		}, "backward: the loss has been released"},
+		{"a checkpoint of nothing", func(o *autodiff.Ops, x *engine.Tensor) error {
+			o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return in[0] }, x, nil)
+			return nil
+		}, "checkpoint: operand 2 of 2 is nil"},
+		{"a checkpoint without a result", func(o *autodiff.Ops, x *engine.Tensor) error {
+			o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { o.Mul(in[0], in[0]); return nil }, x)
+			return nil
+		}, "result of checkpoint: the tensor is nil"},
 		{"a function of nothing", func(o *autodiff.Ops, _ *engine.Tensor) error { o.Apply(&odd{}, nil); return nil }, "odd: the tensor is nil"},
 		{"a function without a result", func(o *autodiff.Ops, x *engine.Tensor) error {
 			o.Apply(&odd{forward: func(*autodiff.Context, engine.Ops, list) *engine.Tensor { return nil }}, x)

@@ -23,6 +23,9 @@ type Node struct {
 	history  engine.History
 	spent    bool // gradients went through, and what was saved is gone
 
+	segment *segment // that has saved instead, if any
+	slot    int
+
 	grad *engine.Tensor // of a leaf
 
 	// References, counted where the outputs own the graph.
@@ -38,7 +41,7 @@ type Node struct {
 // saved is a tensor that backward reads. Its handle has no history: an output
 // that held its own node would never go.
 type saved struct {
-	tensor *engine.Tensor // nil where backward does not need it
+	tensor *engine.Tensor // nil where backward does not need it, or while a segment has it
 	writes uint32         // to its block, when it was saved
 	source int            // the input that it is, or one of those below
 }
@@ -106,11 +109,17 @@ func (n *Node) freeSaved(from int) {
 		from++
 		if t := n.saved[i].tensor; t != nil {
 			t.Release()
+		} else if n.segment != nil {
+			n.segment.drop(n.slot + i)
 		}
 	}
 }
 
 func (n *Node) forget() {
+	if n.segment != nil {
+		n.segment.release()
+		n.segment = nil
+	}
 	n.saved, n.inputs, n.spent = nil, nil, true
 	n.twoInputs, n.twoSaved = [2]*Node{}, [2]saved{}
 }
@@ -126,7 +135,7 @@ func (n *Node) DropGrad() {
 
 // save keeps handles on tensors for the tape, and notes which of them the
 // operation's inputs are, and which its output.
-func (n *Node) save(tensors, inputs []*engine.Tensor, out *engine.Tensor) {
+func (n *Node) save(tensors, inputs []*engine.Tensor, out *engine.Tensor, handles bool) {
 	n.saved = n.twoSaved[:0]
 	for _, t := range tensors {
 		s := saved{source: fromNone}
@@ -137,7 +146,9 @@ func (n *Node) save(tensors, inputs []*engine.Tensor, out *engine.Tensor) {
 			} else if i := slices.Index(inputs, t); i >= 0 {
 				s.source = i
 			}
-			s.tensor = t.Share(snapshot.OwnedByTape)
+			if handles {
+				s.tensor = t.Share(snapshot.OwnedByTape)
+			}
 		}
 		n.saved = append(n.saved, s)
 	}
@@ -149,6 +160,13 @@ func (n *Node) overwritten(d *mem.Device) error {
 	for _, s := range n.saved {
 		if s.tensor != nil && s.tensor.Storage().Writes() != s.writes {
 			return writtenError(d, n, s.tensor)
+		}
+	}
+	if n.segment != nil {
+		for _, s := range n.segment.inputs {
+			if s.tensor.Storage().Writes() != s.writes {
+				return writtenError(d, n, s.tensor)
+			}
 		}
 	}
 	return nil

@@ -9,12 +9,19 @@ import (
 // record gives out, the result of op, a node. inputs are all operands that a
 // gradient can reach; saves is what backward reads, nil where it does not need it.
 func (o *Ops) record(op string, out *engine.Tensor, inputs, saves []*engine.Tensor, backward func(*pass)) *engine.Tensor {
+	if o.replay != nil {
+		o.replay.replayed(op, out, saves)
+		return out
+	}
 	n := &Node{op: op, backward: backward, site: o.inner.Device().Site()}
 	n.inputs = n.twoInputs[:0]
 	for _, t := range inputs {
 		n.inputs = append(n.inputs, nodeOf(t))
 	}
-	n.save(saves, inputs, out)
+	n.save(saves, inputs, out, o.segment == nil)
+	if o.segment != nil {
+		o.segment.recorded(n, saves)
+	}
 	o.attach(out, n)
 	for _, h := range o.forward.list {
 		h.f(op, out)

@@ -25,7 +25,8 @@ import (
 // A copy that was made where nothing is recorded, as in NoGrad, serves only there;
 // a pass that records makes its own in place of it, which then serves both. A
 // decorator around autodiff's that has no Recording method rounds in each product
-// of a pass without record.
+// of a pass without record. In an autodiff Checkpoint each product rounds, since it
+// is to do the same when it is run again, with the context closed.
 type Ops struct {
 	engine.Ops
 	copies map[*engine.Tensor]lowered // the zero lowered until the parameter's copy is made
@@ -93,9 +94,18 @@ func (o *Ops) Recording() bool {
 	return true
 }
 
+// Checkpointing reports whether products are part of a Checkpoint now.
+func (o *Ops) Checkpointing() bool {
+	inner, ok := o.Ops.(interface{ Checkpointing() bool })
+	return ok && inner.Checkpointing()
+}
+
 // lower returns a parameter's copy from the cache, or a temporary one of any other
 // tensor.
 func (o *Ops) lower(t *engine.Tensor) *engine.Tensor {
+	if o.Checkpointing() {
+		return Round(o.Ops, t)
+	}
 	kept, parameter := o.copies[t]
 	plain := !o.Recording()
 	// A copy from before the parameter was tracked, or tracked anew, leads its

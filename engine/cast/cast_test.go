@@ -248,3 +248,48 @@ func TestAPassWithoutRecordHasACacheOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// A cached copy once made the second run of a checkpoint another than the first.
+func TestAContextMayBeClosedBeforeACheckpointRunsAgain(t *testing.T) {
+	inner, d := enginetest.NewEager(t)
+	o := autodiff.New(inner)
+	const third = float32(1.0 / 3)
+	w, x := o.Full(third, 2, 2), o.Full(third, 2, 2)
+	o.Track(w, x)
+	twice := func(c *cast.Ops) func(...*engine.Tensor) *engine.Tensor {
+		return func(in ...*engine.Tensor) *engine.Tensor { return c.MatMul(c.MatMul(in[0], w), w) }
+	}
+	gradients := func(checkpointed, cached bool) (all [][]float32) {
+		if err := engine.Run(o, func(*engine.Scope) error {
+			c := cast.Open(o, []*engine.Tensor{w})
+			if cached { // by a product outside
+				c.MatMul(x, w)
+			}
+			y := twice(c)(x)
+			if checkpointed {
+				y = o.Checkpoint(twice(c), x)
+			}
+			loss := c.Sum(y)
+			c.Close()
+			return o.Backward(loss)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, leaf := range []*engine.Tensor{w, x} {
+			all = append(all, o.Floats(autodiff.Grad(leaf)))
+		}
+		autodiff.ZeroGrad(w, x)
+		return all
+	}
+	want := gradients(false, false)
+	for _, cached := range []bool{false, true} {
+		if diff := cmp.Diff(want, gradients(true, cached)); diff != "" {
+			t.Errorf("with the copy made before the checkpoint: %v, gradients differ: %s", cached, diff)
+		}
+	}
+	w.Release()
+	x.Release()
+	if n := enginetest.Live(d); n != 0 || o.Nodes() != 0 {
+		t.Errorf("%d blocks and %d nodes are left", n, o.Nodes())
+	}
+}

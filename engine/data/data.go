@@ -55,6 +55,19 @@ func (h *Host) Longest() int {
 	return slices.Max(h.Lengths)
 }
 
+// Mask is 1 where a sequence has an element and 0 where it was padded, [n
+// longest], row-major; nil for data without lengths.
+func (h *Host) Mask() []float32 {
+	longest := h.Longest()
+	mask := make([]float32, len(h.Lengths)*longest)
+	for row, length := range h.Lengths {
+		for i := range length {
+			mask[row*longest+i] = 1
+		}
+	}
+	return mask
+}
+
 // collate stacks the examples of a batch.
 func collate(set Dataset, p planned) (*Host, error) {
 	h := &Host{Examples: p.examples, Epoch: p.epoch, EpochEnd: p.last}

@@ -147,8 +147,8 @@ func TestSequencesArePaddedToTheLongestOfTheirBatch(t *testing.T) {
 	if diff := cmp.Diff(want, got.Arrays); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Equal(got.Lengths, []int{1, 2, 3}) {
-		t.Errorf("lengths %v", got.Lengths)
+	if mask := []float32{1, 0, 0, 1, 1, 0, 1, 1, 1}; !slices.Equal(got.Mask(), mask) || !slices.Equal(got.Lengths, []int{1, 2, 3}) {
+		t.Errorf("lengths %v, mask %v", got.Lengths, got.Mask())
 	}
 }
 

@@ -108,7 +108,7 @@ func build(o engine.Ops, name string, batch int) (nn.Stateful, func() *engine.Te
 	m := model.NewTransformer(o, r)
 	return m, func() *engine.Tensor {
 		const length = 16
-		logits := m.Forward(o, labels(model.TransformerVocabulary, batch, length), nn.Train)
+		logits := m.Forward(o, labels(model.TransformerVocabulary, batch, length), nn.Train, nil)
 		flat := o.Reshape(logits, batch*length, model.TransformerVocabulary)
 		return engine.CrossEntropy(o, flat, labels(model.TransformerVocabulary, batch*length), nil)
 	}

@@ -41,3 +41,6 @@ func (a *Accuracy) Reset() { a.right.Reset() }
 
 // Clone is an accuracy of the same rows with state of its own.
 func (a *Accuracy) Clone() *Accuracy { return &Accuracy{right: *a.right.Clone()} }
+
+// Merge takes up what another accuracy was given; see Mean.
+func (a *Accuracy) Merge(other *Accuracy) { a.right.Merge(&other.right) }

@@ -29,8 +29,8 @@ func (a *AUROC) Update(scores, labels *engine.Tensor) {
 	scope := a.scores.ops.Begin()
 	defer scope.End()
 	s, l := a.scores.ops.Copy(scores), a.labels.ops.Copy(labels)
-	a.scores.parts = append(a.scores.parts, s.Keep())
-	a.labels.parts = append(a.labels.parts, l.Keep())
+	a.scores.keep([]*engine.Tensor{s})
+	a.labels.keep([]*engine.Tensor{l})
 }
 
 // Compute waits for the device and returns the area, in [0,1]; NaN unless there
@@ -77,4 +77,20 @@ func area(scores []float32, labels []int32) float64 {
 func (a *AUROC) Reset() {
 	a.scores.Reset()
 	a.labels.Reset()
+}
+
+// Clone is an area over the same scores with state of its own.
+func (a *AUROC) Clone() *AUROC {
+	c := NewAUROC(a.scores.ops)
+	c.Merge(a)
+	return c
+}
+
+// Merge takes up what another area was given; see List.
+func (a *AUROC) Merge(other *AUROC) {
+	scope := a.scores.ops.Begin()
+	defer scope.End()
+	scores, labels := a.scores.copies(other.scores), a.labels.copies(other.labels)
+	a.scores.keep(scores)
+	a.labels.keep(labels)
 }

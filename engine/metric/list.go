@@ -35,3 +35,40 @@ func (l *List) Reset() {
 	}
 	l.parts = nil
 }
+
+// Clone is a list of the same tensors with state of its own.
+func (l *List) Clone() *List {
+	c := NewList(l.ops)
+	c.Merge(l)
+	return c
+}
+
+// Merge appends what another list holds, by way of the host, since its device may
+// be another; it waits for that one. Neither may be in use elsewhere. Where the
+// device is too full, nothing is appended.
+func (l *List) Merge(other *List) {
+	scope := l.ops.Begin()
+	defer scope.End()
+	l.keep(l.copies(other))
+}
+
+// copies are those of all that another list holds, for the innermost scope.
+func (l *List) copies(other *List) []*engine.Tensor {
+	copies := make([]*engine.Tensor, len(other.parts))
+	for i, t := range other.parts {
+		dims := t.Shape().Slice()
+		if t.DType() == engine.Int32 {
+			copies[i] = l.ops.FromInts(other.ops.Ints(t), dims...)
+		} else {
+			copies[i] = l.ops.FromFloats(other.ops.Floats(t), dims...)
+		}
+	}
+	return copies
+}
+
+// keep appends tensors, which the list owns from then on.
+func (l *List) keep(parts []*engine.Tensor) {
+	for _, t := range parts {
+		l.parts = append(l.parts, t.Keep())
+	}
+}

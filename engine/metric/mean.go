@@ -33,3 +33,11 @@ func (m *Mean) Reset() {
 
 // Clone is a mean of the same elements with state of its own.
 func (m *Mean) Clone() *Mean { return &Mean{sum: m.sum.clone(), count: m.count} }
+
+// Merge takes up what another mean was given, such as another rank's, whose
+// device may be another; it waits for that one. Neither may be in use elsewhere.
+// Where the device is too full, nothing is taken up.
+func (m *Mean) Merge(other *Mean) {
+	m.sum.merge(&other.sum)
+	m.count += other.count
+}

@@ -1,7 +1,7 @@
 // Package metric measures over many batches: what one step can tell is gathered
 // in state on the device and read once, at the end.
 //
-// Every metric has Update, Compute and Reset. Its state is made by
+// Every metric has Update, Compute, Reset, Clone and Merge. Its state is made by
 // the first Update and outlives scopes; whoever made the metric owes a Reset, which
 // gives it back. Nothing of it is tracked: updates keep no graph alive. Sum-state
 // metrics (Mean, Accuracy) hold two numbers; list-state metrics (List, AUROC) hold
@@ -24,21 +24,28 @@ type sum struct {
 	lost  *engine.Tensor // scalar, what was rounded off total
 }
 
-// add takes a scalar up, or panics with the sum as it was where the device is full.
-func (s *sum) add(x *engine.Tensor) {
+// add takes scalars up: all of them, or none where the device is full.
+func (s *sum) add(terms ...*engine.Tensor) {
 	o := s.ops
 	scope := o.Begin()
 	defer scope.End()
+	sum, lost := s.total, s.lost
+	for _, x := range terms {
+		if sum == nil {
+			sum, lost = o.Copy(x), o.Full(0)
+			continue
+		}
+		total := o.Add(sum, x)
+		added := o.Sub(total, sum)
+		off := o.Add(o.Sub(sum, o.Sub(total, added)), o.Sub(x, added))
+		sum, lost = total, o.Add(lost, off)
+	}
 	if s.total == nil {
-		total, lost := o.Copy(x), o.Full(0)
-		s.total, s.lost = total.Keep(), lost.Keep()
+		s.total, s.lost = sum.Keep(), lost.Keep()
 		return
 	}
-	total := o.Add(s.total, x)
-	added := o.Sub(total, s.total)
-	off := o.Add(o.Sub(s.total, o.Sub(total, added)), o.Sub(x, added))
-	o.Assign(s.lost, o.Add(s.lost, off))
-	o.Assign(s.total, total)
+	o.Assign(s.lost, lost)
+	o.Assign(s.total, sum)
 }
 
 // value reads the sum; it waits for the device.
@@ -72,4 +79,20 @@ func (s *sum) clone() sum {
 		c.total, c.lost = total.Keep(), lost.Keep()
 	}
 	return c
+}
+
+// merge adds another sum up, which may lie on another device: it comes by way of
+// the host, in two numbers, so that it keeps its digits.
+func (s *sum) merge(other *sum) {
+	if other.total == nil {
+		return
+	}
+	v := other.value()
+	large, small := float32(v), float32(0)
+	if !math.IsInf(float64(large), 0) {
+		small = float32(v - float64(large))
+	}
+	scope := s.ops.Begin()
+	defer scope.End()
+	s.add(s.ops.Full(large), s.ops.Full(small))
 }

@@ -194,20 +194,86 @@ func TestAUROCIsTheShareOfPairsInOrder(t *testing.T) {
 	})
 }
 
-func TestACloneSharesNoState(t *testing.T) {
+// TestMergeIsAsIfOneHadSeenAll shares batches out to two ranks, on a device each.
+func TestMergeIsAsIfOneHadSeenAll(t *testing.T) {
+	left, _ := enginetest.NewEager(t)
+	right, _ := enginetest.NewEager(t)
+	mean, accuracy, area := metric.NewMean(left), metric.NewAccuracy(left), metric.NewAUROC(left)
+	otherMean, otherAccuracy, otherArea := metric.NewMean(right), metric.NewAccuracy(right), metric.NewAUROC(right)
+	step(t, left, func() {
+		mean.Update(left.Full(1 << 25))
+		mean.Update(left.Full(1))
+		accuracy.Update(left.FromFloats([]float32{1, 0}, 1, 2), left.FromInts([]int32{0}, 1))
+		area.Update(left.FromFloats([]float32{1, 4}, 2), left.FromInts([]int32{0, 1}, 2))
+	})
+	step(t, right, func() {
+		otherMean.Update(right.Full(1 << 25))
+		otherMean.Update(right.Full(3))
+		otherAccuracy.Update(right.FromFloats([]float32{1, 0}, 1, 2), right.FromInts([]int32{1}, 1))
+		otherArea.Update(right.FromFloats([]float32{2, 3}, 2), right.FromInts([]int32{1, 0}, 2))
+	})
+	clone := mean.Clone()
+	mean.Merge(otherMean)
+	accuracy.Merge(otherAccuracy)
+	area.Merge(otherArea)
+	got := []float64{mean.Compute(), accuracy.Compute(), area.Compute(), clone.Compute(), otherMean.Compute()}
+	want := []float64{((1 << 26) + 4) / 4.0, 0.5, 0.75, ((1 << 25) + 1) / 2.0, ((1 << 25) + 3) / 2.0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, m := range []interface{ Reset() }{mean, accuracy, area, clone, otherMean, otherAccuracy, otherArea} {
+		m.Reset()
+	}
+}
+
+func TestAMeanWithoutBoundStaysSoWhereItIsMerged(t *testing.T) {
+	o, _ := enginetest.NewEager(t)
+	mean, other := metric.NewMean(o), metric.NewMean(o)
+	step(t, o, func() {
+		mean.Update(o.Full(1))
+		other.Update(o.Full(float32(math.Inf(-1))))
+		mean.Merge(other)
+		mean.Update(o.Full(2))
+	})
+	if got := mean.Compute(); !math.IsInf(got, -1) {
+		t.Errorf("the mean is %v", got)
+	}
+	mean.Reset()
+	other.Reset()
+}
+
+func TestClonesShareNoState(t *testing.T) {
 	o, d := enginetest.NewEager(t)
-	accuracy := metric.NewAccuracy(o)
-	step(t, o, func() { accuracy.Update(o.FromFloats([]float32{1, 0}, 1, 2), o.FromInts([]int32{0}, 1)) })
+	accuracy, list, area := metric.NewAccuracy(o), metric.NewList(o), metric.NewAUROC(o)
+	update := func(m interface{}) {
+		step(t, o, func() {
+			switch m := m.(type) {
+			case *metric.Accuracy:
+				m.Update(o.FromFloats([]float32{1, 0}, 1, 2), o.FromInts([]int32{0}, 1))
+			case *metric.List:
+				m.Update(o.Full(1, 2))
+			case *metric.AUROC:
+				m.Update(o.FromFloats([]float32{0, 1}, 2), o.FromInts([]int32{0, 1}, 2))
+			}
+		})
+	}
+	for _, m := range []any{accuracy, list, area} {
+		update(m)
+	}
 	before := enginetest.Live(d)
-	clone := accuracy.Clone()
+	a, l, u := accuracy.Clone(), list.Clone(), area.Clone()
 	if got := enginetest.Live(d); got != 2*before {
-		t.Errorf("%d blocks are live with a clone, %d without", got, before)
+		t.Errorf("%d blocks are live with clones, %d without", got, before)
 	}
 	accuracy.Reset()
-	if got := clone.Compute(); got != 1 {
-		t.Errorf("after a reset of the original the clone holds %v", got)
+	list.Reset()
+	area.Reset()
+	if a.Compute() != 1 || l.Len() != 1 || u.Compute() != 1 {
+		t.Errorf("after a reset of the originals the clones hold %v, %d, %v", a.Compute(), l.Len(), u.Compute())
 	}
-	clone.Reset()
+	a.Reset()
+	l.Reset()
+	u.Reset()
 }
 
 func TestMetricsKeepNoGraph(t *testing.T) {
@@ -233,8 +299,48 @@ func TestMetricsKeepNoGraph(t *testing.T) {
 	l.Reset()
 }
 
-// A mean once took up a part of its sum and not its count.
+// An area whose labels had no room once kept the scores alone.
+func TestAMergeThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
+	const n = 3 << 14 // scores and labels of 192 KiB each
+	from, _ := enginetest.NewEager(t)
+	d := mem.NewDevice(mem.Host(), mem.Options{Limit: 2 << 20})
+	to := engine.NewEager(cpu.New(1), d)
+	area, other := metric.NewAUROC(to), metric.NewAUROC(from)
+	step(t, to, func() { area.Update(to.FromFloats([]float32{1, 4}, 2), to.FromInts([]int32{0, 1}, 2)) })
+	step(t, from, func() { other.Update(from.Full(5, n), from.FromInts(make([]int32, n), n)) })
+	ballast := []*engine.Tensor{to.Full(0, 1<<18), to.Full(0, 700<<8)} // of 2 MiB, 324 KiB are left
+	err := engine.Run(to, func(*engine.Scope) error { area.Merge(other); return nil })
+	if _, full := errors.AsType[*mem.OutOfMemoryError](err); !full {
+		t.Errorf("got the error %v", err)
+	}
+	if got := area.Compute(); got != 1 {
+		t.Errorf("the area is %v, as if some of the other's rows had come", got)
+	}
+	for _, b := range ballast {
+		b.Release()
+	}
+	step(t, to, func() { area.Merge(other) })
+	if got := area.Compute(); !(got < 1) {
+		t.Errorf("with room the area is %v", got)
+	}
+	area.Reset()
+	other.Reset()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A mean once took up the large part of another's sum, and not the small one, or a
+// part of its sum and not its count.
 func TestAMeanThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
+	from, _ := enginetest.NewEager(t)
+	other := metric.NewMean(from)
+	step(t, from, func() {
+		for _, v := range []float32{1 << 24, 1, 1, 1} {
+			other.Update(from.Full(v, 1))
+		}
+	})
+	defer other.Reset()
 	for _, test := range []struct {
 		name string
 		to   func(o engine.Ops) *metric.Mean
@@ -244,12 +350,12 @@ func TestAMeanThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
 		{
 			name: "a mean that has been given something",
 			to:   func(o engine.Ops) *metric.Mean { m := metric.NewMean(o); m.Update(o.Full(2, 1)); return m },
-			was:  2, is: 13 / 5.,
+			was:  2, is: (1<<24 + 5) / 5.,
 		},
 		{
 			name: "an empty mean",
 			to:   metric.NewMean,
-			was:  math.NaN(), is: 11 / 4.,
+			was:  math.NaN(), is: (1<<24 + 3) / 4.,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -260,9 +366,9 @@ func TestAMeanThatMeetsAFullDeviceTakesUpNothing(t *testing.T) {
 			var ballast []*engine.Tensor
 			for engine.Run(o, func(*engine.Scope) error { ballast = append(ballast, o.Full(0).Keep()); return nil }) == nil {
 			}
-			// One block more is free each time, until the update finds room.
+			// One block more is free each time, until the merge finds room.
 			for full := true; full; {
-				err := engine.Run(o, func(*engine.Scope) error { m.Update(o.FromFloats([]float32{8, 1, 1, 1}, 4)); return nil })
+				err := engine.Run(o, func(*engine.Scope) error { m.Merge(other); return nil })
 				_, full = errors.AsType[*mem.OutOfMemoryError](err)
 				want := test.is
 				switch {

@@ -32,7 +32,7 @@ func BenchmarkStep(b *testing.B) {
 			m, x := model.NewTransformer(o, r), o.FromInts(make([]int32, 8*64), 8, 64).Keep()
 			y := o.Reshape(x, 8*64).Keep()
 			return m, func() *engine.Tensor {
-				return engine.CrossEntropy(o, o.Reshape(m.Forward(o, x, nn.Train), 8*64, model.TransformerVocabulary), y, nil)
+				return engine.CrossEntropy(o, o.Reshape(m.Forward(o, x, nn.Train, nil), 8*64, model.TransformerVocabulary), y, nil)
 			}
 		}},
 	} {

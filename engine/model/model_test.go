@@ -38,7 +38,7 @@ var subjects = []subject{
 	{"the transformer", 0.1, func(o engine.Ops, r *engine.Random) (nn.Stateful, func(engine.Ops, nn.Mode) *engine.Tensor) {
 		m := model.NewTransformer(o, r)
 		return m, func(o engine.Ops, mode nn.Mode) *engine.Tensor {
-			logits := m.Forward(o, o.FromInts(sentence, 2, 8), mode)
+			logits := m.Forward(o, o.FromInts(sentence, 2, 8), mode, nil)
 			return engine.CrossEntropy(o, o.Reshape(logits, 16, model.TransformerVocabulary), o.FromInts(sentence, 16), nil)
 		}
 	}, 1000*128 + 64*128 + 2*(4*(128*128+128)+2*2*128+128*512+512+512*128+128) + 2*128 + 128*1000 + 1000},

@@ -49,22 +49,42 @@ func NewTransformer(o engine.Ops, r *engine.Random) *Transformer {
 	return m
 }
 
+// NewCaches makes a cache for each block, for n sequences. The caller owes their
+// Release.
+func (m *Transformer) NewCaches(o engine.Ops, n int) []*nn.KVCache {
+	var caches []*nn.KVCache
+	for _, b := range m.Blocks {
+		caches = append(caches, b.Attention.NewCache(o, n, TransformerLength))
+	}
+	return caches
+}
+
 // Forward maps ids int32 [n t] to the logits of what follows each, [n t 1000].
-func (m *Transformer) Forward(o engine.Ops, ids *engine.Tensor, mode nn.Mode) *engine.Tensor {
+// With caches, one for each block, ids go on from the positions in them; see
+// nn.MultiHeadAttention. caches may be nil.
+func (m *Transformer) Forward(o engine.Ops, ids *engine.Tensor, mode nn.Mode, caches []*nn.KVCache) *engine.Tensor {
 	return engine.Tidy(o, func() *engine.Tensor {
-		x := o.Add(m.Tokens.Forward(o, ids), m.Positions.Forward(o, positions(o, ids.Dim(1))))
-		for _, b := range m.Blocks {
-			x = b.Forward(o, x, mode)
+		first := 0
+		if caches != nil {
+			first = caches[0].Length
+		}
+		x := o.Add(m.Tokens.Forward(o, ids), m.Positions.Forward(o, positions(o, first, ids.Dim(1))))
+		for i, b := range m.Blocks {
+			var cache *nn.KVCache
+			if caches != nil {
+				cache = caches[i]
+			}
+			x = b.Forward(o, x, mode, cache)
 		}
 		return m.Head.Forward(o, m.Norm.Forward(o, x))
 	})
 }
 
-// positions counts t positions from 0.
-func positions(o engine.Ops, t int) *engine.Tensor {
+// positions counts t positions from first.
+func positions(o engine.Ops, first, t int) *engine.Tensor {
 	at := make([]int32, t)
 	for i := range at {
-		at[i] = int32(i)
+		at[i] = int32(first + i)
 	}
 	return o.FromInts(at, t)
 }

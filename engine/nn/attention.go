@@ -25,8 +25,16 @@ func NewMultiHeadAttention(o engine.Ops, r *engine.Random, d, heads int, causal 
 	return &MultiHeadAttention{Query: linear(), Key: linear(), Value: linear(), Out: linear(), Heads: heads, Causal: causal}
 }
 
-// Forward maps x [n t d] to [n t d].
-func (a *MultiHeadAttention) Forward(o engine.Ops, x *engine.Tensor) *engine.Tensor {
+// NewCache makes a cache of this layer for n sequences of up to capacity
+// positions. The caller owes its Release.
+func (a *MultiHeadAttention) NewCache(o engine.Ops, n, capacity int) *KVCache {
+	return NewKVCache(o, n, a.Heads, capacity, a.Out.Weight.Dim(0)/a.Heads)
+}
+
+// Forward maps x [n t d] to [n t d]. With a cache, x are the next t positions of
+// n sequences, which see those in the cache as well and join them; that is for
+// Valid() operations, since a cache has no gradient. cache may be nil.
+func (a *MultiHeadAttention) Forward(o engine.Ops, x *engine.Tensor, cache *KVCache) *engine.Tensor {
 	d := a.Out.Weight.Dim(0)
 	if x.Shape().Rank != 3 || x.Dim(2) != d {
 		misuse("attention", fmt.Sprintf("sequences [n t %d] are needed", d), x)
@@ -34,6 +42,9 @@ func (a *MultiHeadAttention) Forward(o engine.Ops, x *engine.Tensor) *engine.Ten
 	n, t := x.Dim(0), x.Dim(1)
 	return engine.Tidy(o, func() *engine.Tensor {
 		queries, keys, values := a.split(o, a.Query.Forward(o, x)), a.split(o, a.Key.Forward(o, x)), a.split(o, a.Value.Forward(o, x))
+		if cache != nil {
+			keys, values = cache.extend(o.Valid(), keys, values)
+		}
 		scale := float32(1 / math.Sqrt(float64(d/a.Heads)))
 		mixed := engine.Attention(o, queries, keys, values, scale, a.Causal) // [n heads t d/heads]
 		return a.Out.Forward(o, o.Reshape(o.Permute(mixed, 0, 2, 1, 3), n, t, d))

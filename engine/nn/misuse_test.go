@@ -33,7 +33,7 @@ func TestALayerSaysWhatItLacks(t *testing.T) {
 		{"a layer that is drawn from nothing", func(o engine.Ops) { nn.NewLinear(o, nil, 1, 2) }, "draw: the Random is nil"},
 		{"a layer of nothing", func(o engine.Ops) { nn.NewLinear(o, engine.NewRandom(1), 1, 2).Forward(o, nil) }, "linear: operand 1 of 3 is nil"},
 		{"attention to nothing", func(o engine.Ops) {
-			nn.NewMultiHeadAttention(o, engine.NewRandom(1), 4, 2, true).Forward(o, nil)
+			nn.NewMultiHeadAttention(o, engine.NewRandom(1), 4, 2, true).Forward(o, nil, nil)
 		}, "shape: the tensor is nil"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,10 +27,10 @@ func NewTransformerBlock(o engine.Ops, r *engine.Random, d, heads, hidden int) *
 	}
 }
 
-// Forward maps x [n t d] to [n t d].
-func (b *TransformerBlock) Forward(o engine.Ops, x *engine.Tensor, mode Mode) *engine.Tensor {
+// Forward maps x [n t d] to [n t d]; cache is the attention's, and may be nil.
+func (b *TransformerBlock) Forward(o engine.Ops, x *engine.Tensor, mode Mode, cache *KVCache) *engine.Tensor {
 	return engine.Tidy(o, func() *engine.Tensor {
-		mixed := b.Attention.Forward(o, b.Norm1.Forward(o, x))
+		mixed := b.Attention.Forward(o, b.Norm1.Forward(o, x), cache)
 		x := o.Add(x, b.Dropout.Forward(o, mixed, mode))
 		each := b.Down.Forward(o, o.ReLU(b.Up.Forward(o, b.Norm2.Forward(o, x))))
 		return o.Add(x, b.Dropout.Forward(o, each, mode))

@@ -9,7 +9,7 @@ import (
 // Adam moves each parameter by the running mean of its gradients over the root of
 // their running mean square (Kingma and Ba 2015), by PyTorch's rule, and with
 // Decay pulls it towards 0 apart from that (AdamW, Loshchilov and Hutter 2019).
-// Its state is the "mean" and the "square".
+// Its state is the "mean" and the "square", and the count of steps.
 type Adam struct {
 	state
 	Rate         float32
@@ -23,7 +23,7 @@ type Adam struct {
 // device memory until the first Step.
 func NewAdam(o engine.Ops, parameters []*engine.Tensor, rate float32) *Adam {
 	return &Adam{
-		state: newState(o, parameters, "mean", "square"),
+		state: newState(o, parameters, true, "mean", "square"),
 		Rate:  rate, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8,
 	}
 }

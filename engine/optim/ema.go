@@ -14,7 +14,7 @@ type EMA struct {
 // NewEMA returns the averages of these parameters, which the caller goes on
 // owning. It holds no device memory until the first Update.
 func NewEMA(o engine.Ops, parameters []*engine.Tensor, decay float32) *EMA {
-	return &EMA{state: newState(o, parameters, "average"), Decay: decay}
+	return &EMA{state: newState(o, parameters, false, "average"), Decay: decay}
 }
 
 // Update takes the parameters' values of this moment up. Where the device is too
@@ -35,7 +35,7 @@ func (e *EMA) Update() {
 			}
 		}
 		for p, average := range fresh {
-			e.own(p, average)
+			e.own(p, 0, average)
 		}
 	})
 }

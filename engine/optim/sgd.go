@@ -16,7 +16,7 @@ type SGD struct {
 // NewSGD returns the optimizer of these parameters, which the caller goes on
 // owning. It holds no device memory until the first Step.
 func NewSGD(o engine.Ops, parameters []*engine.Tensor, rate, momentum float32) *SGD {
-	return &SGD{state: newState(o, parameters, "velocity"), Rate: rate, Momentum: momentum}
+	return &SGD{state: newState(o, parameters, false, "velocity"), Rate: rate, Momentum: momentum}
 }
 
 // Step moves every parameter that has a gradient, and releases the gradient. Where

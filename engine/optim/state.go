@@ -20,8 +20,10 @@ import (
 type state struct {
 	ops        engine.Ops
 	kinds      []string // the names of a parameter's tensors
+	counted    bool     // whether the steps of a parameter matter
 	parameters []*engine.Tensor
 	slots      map[*engine.Tensor]*slot
+	steps      *engine.Tensor // int32 [parameters], for State; nil until it is asked for
 }
 
 // slot is the state of one parameter.
@@ -30,8 +32,8 @@ type slot struct {
 	steps   int32
 }
 
-func newState(o engine.Ops, parameters []*engine.Tensor, kinds ...string) state {
-	s := state{ops: o.Valid(), kinds: kinds, slots: make(map[*engine.Tensor]*slot)}
+func newState(o engine.Ops, parameters []*engine.Tensor, counted bool, kinds ...string) state {
+	s := state{ops: o.Valid(), kinds: kinds, counted: counted, slots: make(map[*engine.Tensor]*slot)}
 	s.Add(parameters...)
 	return s
 }
@@ -67,6 +69,10 @@ func (s *state) Release() {
 	for p := range s.slots {
 		s.drop(p)
 	}
+	if s.steps != nil {
+		s.steps.Release()
+		s.steps = nil
+	}
 }
 
 func release(tensors ...*engine.Tensor) {
@@ -88,7 +94,7 @@ func (s *state) reserve() {
 			for k := range zeros {
 				zeros[k] = s.ops.Full(0, p.Shape().Slice()...)
 			}
-			s.own(p, zeros...)
+			s.own(p, 0, zeros...)
 		})
 	}
 }
@@ -109,24 +115,134 @@ func (s *state) each(move func(p, gradient *engine.Tensor)) {
 func (s *state) scoped(f func()) { engine.Within(s.ops, f) }
 
 // own makes a parameter's slot of fresh tensors, one of each kind.
-func (s *state) own(p *engine.Tensor, tensors ...*engine.Tensor) {
+func (s *state) own(p *engine.Tensor, steps int32, tensors ...*engine.Tensor) {
 	for _, t := range tensors {
 		t.Own(snapshot.OwnedByOptim)
 	}
-	s.slots[p] = &slot{tensors: tensors}
+	s.slots[p] = &slot{tensors: tensors, steps: steps}
 }
 
 // State lists the state of the parameters that have one, in their order, named
-// by the parameter's place and the tensor's kind: "3.velocity". The tensors stay
-// the optimizer's, and the next Step writes to them.
+// by the parameter's place and the tensor's kind: "3.velocity". An optimizer that
+// counts steps adds "steps", int32 [parameters], which holds the count of this
+// moment. The tensors stay the optimizer's, and the next Step writes to them.
 func (s *state) State() []engine.Named {
 	var all []engine.Named
+	steps := make([]int32, len(s.parameters))
 	for i, p := range s.parameters {
-		if have, ok := s.slots[p]; ok {
-			for k, kind := range s.kinds {
-				all = append(all, engine.Named{Name: fmt.Sprintf("%d.%s", i, kind), Tensor: have.tensors[k]})
-			}
+		have, ok := s.slots[p]
+		if !ok {
+			continue
+		}
+		steps[i] = have.steps
+		for k, kind := range s.kinds {
+			all = append(all, engine.Named{Name: name(i, kind), Tensor: have.tensors[k]})
 		}
 	}
+	if s.counted && len(all) > 0 {
+		s.scoped(func() { s.writeSteps(steps) })
+		all = append(all, engine.Named{Name: "steps", Tensor: s.steps})
+	}
 	return all
+}
+
+func (s *state) writeSteps(steps []int32) {
+	now := s.ops.FromInts(steps, len(steps))
+	if s.steps != nil && s.steps.Shape() == now.Shape() {
+		s.ops.Assign(s.steps, now)
+		return
+	}
+	if s.steps != nil {
+		s.steps.Release()
+	}
+	s.steps = now.Own(snapshot.OwnedByOptim)
+}
+
+func name(i int, kind string) string { return fmt.Sprintf("%d.%s", i, kind) }
+
+// Load takes over the values of what State once listed, for as many parameters of
+// the same shapes in the same order. State that the list lacks is released. The
+// tensors stay the caller's. An error names the tensor at fault and leaves the
+// state as it was, unless it is that the device is full.
+func (s *state) Load(saved []engine.Named) (err error) {
+	byName := make(map[string]*engine.Tensor, len(saved))
+	for _, n := range saved {
+		if _, twice := byName[n.Name]; twice {
+			return fmt.Errorf("optimizer state: %s occurs twice", n.Name)
+		}
+		byName[n.Name] = n.Tensor
+	}
+	return engine.Run(s.ops, func(*engine.Scope) error {
+		steps, err := s.loadSteps(byName)
+		if err != nil {
+			return err
+		}
+		found, err := s.match(byName)
+		if err != nil {
+			return err
+		}
+		for i, p := range s.parameters {
+			s.take(p, found[i], steps[i])
+		}
+		return nil
+	})
+}
+
+// loadSteps takes the counts out of what was saved.
+func (s *state) loadSteps(byName map[string]*engine.Tensor) ([]int32, error) {
+	if !s.counted || len(byName) == 0 {
+		return make([]int32, len(s.parameters)), nil
+	}
+	t, ok := byName["steps"]
+	if !ok || t.DType() != engine.Int32 || t.Shape() != engine.ShapeOf(len(s.parameters)) {
+		return nil, fmt.Errorf("optimizer state: steps, int32 [%d], is needed", len(s.parameters))
+	}
+	delete(byName, "steps")
+	return s.ops.Ints(t), nil
+}
+
+// match finds the tensors of each parameter, all kinds or none, and wants every
+// one that was saved to be found.
+func (s *state) match(byName map[string]*engine.Tensor) ([][]*engine.Tensor, error) {
+	found := make([][]*engine.Tensor, len(s.parameters))
+	for i, p := range s.parameters {
+		for _, kind := range s.kinds {
+			t, ok := byName[name(i, kind)]
+			if !ok {
+				continue
+			}
+			if t.DType() != engine.Float32 || t.Shape() != p.Shape() {
+				return nil, fmt.Errorf("optimizer state: %s is %v, its parameter %v", name(i, kind), t, p)
+			}
+			found[i] = append(found[i], t)
+			delete(byName, name(i, kind))
+		}
+		if n := len(found[i]); n != 0 && n != len(s.kinds) {
+			return nil, fmt.Errorf("optimizer state: parameter %d has %d of %v", i, n, s.kinds)
+		}
+	}
+	for name := range byName {
+		return nil, fmt.Errorf("optimizer state: %s belongs to none of %d parameters with %v", name, len(s.parameters), s.kinds)
+	}
+	return found, nil
+}
+
+// take copies values into a parameter's slot.
+func (s *state) take(p *engine.Tensor, values []*engine.Tensor, steps int32) {
+	have, ok := s.slots[p]
+	switch {
+	case values == nil:
+		s.drop(p)
+	case ok:
+		for k, t := range values {
+			s.ops.Assign(have.tensors[k], t)
+		}
+		have.steps = steps
+	default:
+		var own []*engine.Tensor
+		for _, t := range values {
+			own = append(own, s.ops.Copy(t))
+		}
+		s.own(p, steps, own...)
+	}
 }

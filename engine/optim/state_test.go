@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ type optimizer interface {
 	Add(parameters ...*engine.Tensor)
 	Forget(parameters ...*engine.Tensor)
 	State() []engine.Named
+	Load(saved []engine.Named) error
 	Release()
 }
 
@@ -36,7 +38,7 @@ var kinds = []kind{
 	{"adam",
 		func(o engine.Ops, p []*engine.Tensor) optimizer { return optim.NewAdam(o, p, 0.1) },
 		func(s optimizer) { s.(*optim.Adam).Step() },
-		[]string{"0.mean", "0.square", "1.mean", "1.square"}},
+		[]string{"0.mean", "0.square", "1.mean", "1.square", "steps"}},
 	{"an average",
 		func(o engine.Ops, p []*engine.Tensor) optimizer { return optim.NewEMA(o, p, 0.5) },
 		func(s optimizer) { s.(*optim.EMA).Update() },
@@ -91,6 +93,21 @@ func (b *bench) run(f func() error) {
 	}
 }
 
+// values reads tensors, the parameters and the state.
+func (b *bench) values(s optimizer) map[string][]float32 {
+	all := map[string][]float32{"p0": b.Floats(b.params[0]), "p1": b.Floats(b.params[1])}
+	for _, n := range s.State() {
+		if n.Tensor.DType() == engine.Float32 {
+			all[n.Name] = b.Floats(n.Tensor)
+			continue
+		}
+		for _, v := range b.Ints(n.Tensor) {
+			all[n.Name] = append(all[n.Name], float32(v))
+		}
+	}
+	return all
+}
+
 func TestStateIsListedByParameterAndKind(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -123,6 +140,109 @@ func TestStateIsListedByParameterAndKind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAResumedOptimizerGoesOnToTheBit saves after three steps, goes on for three,
+// and compares with another that loads what was saved and takes the same three.
+func TestAResumedOptimizerGoesOnToTheBit(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			b, _ := newBench(t, k)
+			s := k.make(b, b.params)
+			b.steps(s, 3)
+			var saved []engine.Named
+			var start []*engine.Tensor
+			for _, n := range s.State() {
+				saved = append(saved, engine.Named{Name: n.Name, Tensor: b.Valid().Copy(n.Tensor)})
+			}
+			for _, p := range b.params {
+				start = append(start, b.Valid().Copy(p))
+			}
+			b.steps(s, 3)
+			want := b.values(s)
+			s.Release()
+
+			for _, loaded := range []struct {
+				name string
+				used bool
+			}{{"into a fresh optimizer", false}, {"over the state of one in use", true}} {
+				t.Run(loaded.name, func(t *testing.T) {
+					s := k.make(b, b.params)
+					if loaded.used {
+						b.steps(s, 2)
+					}
+					for i, p := range b.params {
+						b.Valid().Assign(p, start[i])
+					}
+					if err := s.Load(saved); err != nil {
+						t.Fatal(err)
+					}
+					b.steps(s, 3)
+					if diff := cmp.Diff(want, b.values(s)); diff != "" {
+						t.Error(diff)
+					}
+					s.Release()
+				})
+			}
+			for _, n := range saved {
+				n.Tensor.Release()
+			}
+			for _, p := range start {
+				p.Release()
+			}
+		})
+	}
+}
+
+func TestStateThatDoesNotFitIsRefusedWhole(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(b *bench, saved []engine.Named) []engine.Named
+		want   string
+	}{
+		{"a parameter of another shape", func(b *bench, s []engine.Named) []engine.Named {
+			s[1].Tensor = b.Full(0, 4)
+			return s
+		}, "0.square is float32 [4], its parameter float32 [3]"},
+		{"a tensor too many", func(b *bench, s []engine.Named) []engine.Named {
+			return append(s, engine.Named{Name: "2.mean", Tensor: b.Full(0, 3)})
+		}, "2.mean belongs to none of 2 parameters"},
+		{"half of a parameter's state", func(_ *bench, s []engine.Named) []engine.Named { return s[1:] }, "parameter 0 has 1 of [mean square]"},
+		{"no count of steps", func(_ *bench, s []engine.Named) []engine.Named { return s[:4] }, "steps, int32 [2], is needed"},
+		{"a name twice", func(_ *bench, s []engine.Named) []engine.Named { return append(s, s[0]) }, "0.mean occurs twice"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			b, _ := newBench(t, kinds[1])
+			s := b.kind.make(b, b.params)
+			b.steps(s, 2)
+			before := b.values(s)
+			b.run(func() error {
+				err := s.Load(c.change(b, s.State()))
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("the error is %v, want %q in it", err, c.want)
+				}
+				return nil
+			})
+			if diff := cmp.Diff(before, b.values(s)); diff != "" {
+				t.Error("the state changed", diff)
+			}
+			s.Release()
+		})
+	}
+}
+
+func TestStateThatIsNotSavedIsReleased(t *testing.T) {
+	b, live := newBench(t, kinds[1])
+	s := b.kind.make(b, b.params)
+	b.steps(s, 1)
+	if err := s.Load(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.State(); len(got) != 0 || live() != 2 {
+		t.Errorf("after loading nothing the state is %v and %d blocks are live", got, live())
+	}
+	s.Release()
 }
 
 // TestReplacedParametersLeaveTheirStateBehindUnlessForgotten is the leak that

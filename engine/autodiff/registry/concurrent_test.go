@@ -92,8 +92,8 @@ func TestSweepsOfOtherGoroutinesLoseNoGradient(t *testing.T) {
 	}
 }
 
-// chain differentiates exp(x·2^links), made by squaring exp(x), twice.
-// What it computes on the way is dropped as early as can be. It
+// chain differentiates exp(x·2^links), made by squaring exp(x), twice: recorded
+// and checkpointed. What it computes on the way is dropped as early as can be. It
 // fails if the gradient is another than 2·2^links·exp(x·2^links).
 func chain(o *autodiff.Ops, at float32, links int) error {
 	return engine.Run(o, func(*engine.Scope) error {
@@ -109,7 +109,7 @@ func chain(o *autodiff.Ops, at float32, links int) error {
 			return y
 		}
 		plain := power(x)
-		kept := power(x)
+		kept := o.Checkpoint(func(in ...*engine.Tensor) *engine.Tensor { return power(in[0]) }, x)
 		want := 2 * float64(int(1)<<links) * float64(o.Floats(plain)[0])
 		loss := engine.Tidy(o, func() *engine.Tensor { return o.Sum(o.Add(plain, kept)) })
 		plain.Release()
