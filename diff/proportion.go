@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 )
 
@@ -32,6 +33,9 @@ func (r *Result) followTotals(grown []cluster) {
 			continue
 		}
 		from, total := r.Series.WarmUp(), r.onDevice(site.Device)
+		if series.Tapers(r.Series.Axis.X[from:], total[from:]) {
+			continue
+		}
 		x, y := risingFloors(r.Series.Axis.X[from:], total[from:])
 		if y == nil || !steadily(r.options.Without, x, y) || !r.longerWith(h, total) {
 			continue

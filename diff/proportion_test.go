@@ -24,6 +24,7 @@ func TestAContainerThatBecomesLongerWithAllOfADeviceHoldsItsLeak(t *testing.T) {
 		{"as long as ever", 1, func(int) int { return 20 }, "list", func(i int) int { return 10 + 4*i }, false},
 		{"longer at once", 1, func(i int) int { return 1 + i/10*20 }, "list", func(i int) int { return 10 + 4*i }, false},
 		{"a variable", 1, longer, "attribute", func(i int) int { return 10 + 4*i }, false},
+		{"the device is full", 1, func(i int) int { return min(i, 16) + 1 }, "list", func(i int) int { return 20 + 4*min(i, 16) }, false},
 		{"the device stays as it is", 1, longer, "list", func(int) int { return 86 }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -503,3 +503,37 @@ func TestWhatGoesOnAtTheLastSnapshotAloneIsUndecided(t *testing.T) {
 		}
 	}
 }
+
+// A dictionary of at most 500 tensors was full for the last sixth of a run, in which its recorder takes one snapshot, and was called a leak.
+func TestABufferThatIsFullAtTheEndIsUndecided(t *testing.T) {
+	at := []int{252, 328, 434, 568}
+	for step := 193; step > 0; step -= 8 {
+		at = slices.Insert(at, 0, step)
+	}
+	for _, c := range []struct {
+		name    string
+		most    int
+		without Without
+		want    Verdict
+	}{
+		{"full for the last sixth", 500, nil, Inconclusive},
+		{"without the rule", 500, Without{"tapers"}, Leak},
+		{"without a bound", 1000, nil, Leak},
+		{"one short", 567, nil, Leak},
+	} {
+		var snapshots []*snapshot.Snapshot
+		for _, step := range at {
+			n := min(step, c.most)
+			snapshots = append(snapshots, build(int64(step), grown("q", n, 4000, int64(step-n), 1)...))
+		}
+		options := DefaultOptions()
+		options.Without = c.without
+		r, err := options.Analyze(runOf(snapshots...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := r.Findings[0]; f.Verdict != c.want {
+			t.Errorf("%s: %s, want %s: %q", c.name, f.Verdict, c.want, f.Reasons)
+		}
+	}
+}

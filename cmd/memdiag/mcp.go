@@ -236,13 +236,8 @@ func (s *toolServer) answer(ctx context.Context, r *mcp.CallToolRequest, next st
 	if code != exitFine && code != exitLeak && code != exitInconclusive || text == "" {
 		text += talk.String()
 	}
-	failed := code == exitUsage || code == exitBadInput || code == exitOwn
-	end := fmt.Sprintf("exit code %d", code)
-	if !failed { // else a hint has the next step
-		end += "; next: " + next
-	}
-	result := toolText(cut(text, end))
-	result.IsError = failed
+	result := toolText(cut(text, fmt.Sprintf("exit code %d; next: %s", code, next)))
+	result.IsError = code == exitUsage || code == exitBadInput || code == exitOwn
 	return result, nil, nil
 }
 

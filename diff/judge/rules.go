@@ -166,6 +166,15 @@ var seriesRules = []rule{
 		},
 	},
 	{
+		name: "tapers",
+		asks: "it rose at each mark, and then, at the end, at a far lower rate than in the slowest of these intervals",
+		holds: func(f *facts) bool {
+			return f.History.Unit == series.Step && series.Tapers(f.History.All.X, f.History.All.Bytes)
+		},
+		verdict: Inconclusive, evidence: Weak,
+		reason: says("it rose steadily, but far less at the end, like a buffer that is full; run longer to decide"),
+	},
+	{
 		name:    "silence",
 		asks:    fmt.Sprintf("the last pause is the longest; chance makes one so long in fewer than one case in %.0f", 1/series.Doubtful),
 		holds:   func(f *facts) bool { return f.moments != nil && f.moments.Silence() < series.Doubtful },

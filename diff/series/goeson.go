@@ -75,6 +75,9 @@ func (h *History) BornToTheEnd(row *Row) bool {
 	return len(born) >= Enough && trend.LargestGap(born, born[0], x[end]) <= LongestGap
 }
 
+// Tapers reports whether the site, or a device, rose at each mark, and then far less at the end, as where a buffer is full.
+func Tapers(x, bytes []float64) bool { return trend.Tapers(x, bytes, Testable, endPart, fewer) }
+
 // middle is the index of the last value up to the middle of the ascending x.
 func middle(x []float64) int {
 	i, exact := slices.BinarySearch(x, (x[0]+x[len(x)-1])/2)

@@ -53,9 +53,13 @@ const (
 	// Unlikely is the chance below which chance is rejected as the reason: for a pause after few rises, for the rise
 	// of an input or of a site's share of it, and for even growth over few marks.
 	Unlikely = 0.05
-	// fewer is the share of the rises, and bytes, of the first half that the second half must stay below: with many
+	// fewer is the share of the rises, and bytes, of the first half that the second half must stay below, and of the
+	// slowest earlier rate that the end must stay below: with many
 	// rises, even a slight fall of the rate is significant.
 	fewer = 0.75
+	// endPart is how long the end may be, as a share of the run, in which growth that was seen at each mark is slower and
+	// may have stopped. What is slower for longer has another rate.
+	endPart = 0.25
 	// jitter is how much nearer to each other than intended marks by the clock may be, as a share. Two such
 	// neighbours must not fall into one stretch.
 	jitter = 0.1

@@ -131,6 +131,31 @@ func TestStoppedTellsGrowthThatReachedItsEnd(t *testing.T) {
 	}
 }
 
+func TestTapersTellsABufferThatIsFull(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		f    func(t float64) float64
+		want bool
+	}{
+		{"a ramp to a cap in the last sixth", 60, func(t float64) float64 { return min(t, 50) }, true},
+		{"slower at the end", 60, func(t float64) float64 { return min(t, 50) + max(0, t-50)/2 }, true},
+		{"uneven, to a cap", 60, func(t float64) float64 { return min(t+math.Mod(t, 3)/4, 50) }, true},
+		{"a ramp all along goes on", 60, func(t float64) float64 { return t }, false},
+		{"the last step alone", 60, func(t float64) float64 { return min(t, 58) }, false},
+		{"a lower rate for long is another rate", 60, func(t float64) float64 { return min(t, 30) + max(0, t-30)/4 }, false},
+		{"an earlier pause", 60, func(t float64) float64 { return min(t, 50) - max(0, min(t-20, 1)) }, false},
+		{"a few intervals", 7, func(t float64) float64 { return min(t, 5) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x, y := drawn(c.n, c.f)
+			if got := Tapers(x, y, 6, 0.25, 0.75); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // The expected values are those of scipy.stats.poisson.cdf(k, expected), SciPy 1.17.1.
 func TestPoissonTailAgreesWithSciPy(t *testing.T) {
 	for _, c := range []struct {
