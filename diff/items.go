@@ -45,12 +45,16 @@ func (r *Result) sizeItems(rows []Row) {
 	r.nameAlongside(rows)
 	r.step(listsGroup, r.joinLists) // with the leaks that this named
 	e, lines := r.beyondTensors()
+	slight := e == nil
+	if slight {
+		e = r.slightly()
+	}
 	if e == nil {
 		return
 	}
 	var fit []Finding
 	for i := range rows {
-		if f := r.ofItems(&rows[i], e); f != nil {
+		if f := r.ofItems(&rows[i], e, slight); f != nil {
 			fit = append(fit, *f)
 		}
 	}
@@ -103,11 +107,29 @@ func (r *Result) beyondTensors() (e *Reserve, lines bool) {
 	return r.ofProcess(x, rest), true
 }
 
+// slightly is growth of the process that is too small a part of it, or too uneven, to be called growth without
+// other evidence. It is nil if something leaks.
+func (r *Result) slightly() *Reserve {
+	if r.Leaks() > 0 {
+		return nil
+	}
+	_, beyond := r.Series.BeyondTensors()
+	x, rest := r.floorsBeyond(beyond)
+	if rest == nil || rest[len(rest)-1]-rest[0] < leastGrowth {
+		return nil
+	}
+	if on, _ := r.options.Without.KeepsRising(x, series.Lasting(rest)); !on {
+		return nil
+	}
+	return r.ofProcess(x, rest)
+}
+
 // ofItems returns a leak of a container's items. It is nil unless the container grows without end, in proportion to
-// the process, and its items may take the process's growth.
-func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
+// the process, and its items may take the process's growth. If that growth is slight, it is a possible leak, and the
+// size of an item must be known.
+func (r *Result) ofItems(row *Row, e *Reserve, slight bool) *Finding {
 	h, site := holder(r.Last, row), r.Series.Site(row)
-	if h == nil || h.Bound > 0 || site == nil {
+	if h == nil || h.Bound > 0 || site == nil || slight && h.Each == 0 {
 		return nil
 	}
 	j, ok := r.becomesLonger(row, site)
@@ -122,6 +144,9 @@ func (r *Result) ofItems(row *Row, e *Reserve) *Finding {
 	r.doubt(&j)
 	r.unsure(&j)
 	j.Because("the process grows in proportion, by about %s per %s beyond recorded stacks", snapshot.FormatBytes(each), h.Noun())
+	if slight && j.Verdict == Leak {
+		j.Call(Inconclusive, Weak, "but that is a small part of the process; run longer to decide")
+	}
 	if h.From != snapshot.NoStack {
 		row.Frames = r.Last.Stacks.Frames(h.From)
 	} else if e.Line() != nil {
