@@ -69,7 +69,7 @@ func (o Options) Analyze(run *snapshot.Run) (*Result, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("compared with %s: a site that grows as fast there is no leak", cmp.Or(o.Against.Path, "a good run")))
 		}
 		r.judgeByTrend(good)
-		r.Children, r.Open, r.after = o.judgeChildren(run)
+		r.judgeChildren(o)
 		r.Reserves = r.reserves()
 		r.sizeGraphs()
 		r.step(itemsPass, func() { r.sizeItems(items); r.countHooks(items) })

@@ -46,6 +46,44 @@ func TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize(t *testing.T) {
 	}
 }
 
+// TestSnapshotsWhereEachBlockCountsOnceHideNoStack: memdiag's agent writes no counts then, as at the beginning, while it watches each step.
+// A leak of one block an evaluation stayed without a stack until one of its steps was watched, and that was one jump.
+func TestSnapshotsWhereEachBlockCountsOnceHideNoStack(t *testing.T) {
+	run := &snapshot.Run{}
+	for i := range 11 {
+		s := &snapshot.Snapshot{
+			Mark: snapshot.Mark{Step: int64(10 * i), Epoch: snapshot.NoStep}, Stacks: snapshot.NewStacks(),
+			Devices:  []snapshot.Device{{Kind: snapshot.CPU}},
+			Segments: []snapshot.Segment{{Address: 1 << 20, NumBlocks: 2}},
+		}
+		model := s.Stacks.InternFrames([]snapshot.Frame{{Function: "model", File: "train.py", Line: 3}})
+		leak := s.Stacks.InternFrames([]snapshot.Frame{{Function: "evaluate", File: "train.py", Line: 7}})
+		n := int64(1 + i)
+		size := snapshot.Bytes(512 * n)
+		b := snapshot.Blocks{
+			Segment: []int32{0, 0}, Address: []uint64{1 << 20, 2 << 20}, State: []snapshot.State{snapshot.Live, snapshot.Live},
+			Stack: []snapshot.StackID{model, snapshot.NoStack}, BirthStep: []int64{0, snapshot.NoStep}, Owners: []snapshot.Owners{0, 0},
+			Size: []snapshot.Bytes{64, size}, Requested: []snapshot.Bytes{64, size},
+		}
+		if n > 1 {
+			b.Count = []int64{1, n}
+		}
+		if i > 7 {
+			b.Stack[1], b.BirthStep[1] = leak, 78
+		}
+		s.Blocks = b
+		run.Snapshots = append(run.Snapshots, s)
+	}
+	r, err := Analyze(run, ByTrend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := r.Series.Site(&r.Rows[0])
+	if want := []int64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(site.Blocks[1:], want) || r.Findings[0].Verdict != Leak {
+		t.Errorf("blocks %v, want %v; %s: %v", site.Blocks[1:], want, r.Findings[0].Verdict, r.Findings[0].Reasons)
+	}
+}
+
 // TestWhatIsOlderThanTheRecordingStaysWithoutAStack: a worker that is watched once it has grown has blocks of the
 // size of its leak. To count them with the leak at all marks but the last made the leak end there.
 func TestWhatIsOlderThanTheRecordingStaysWithoutAStack(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memdiag/memdiag/diff/series"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/frame"
 )
@@ -52,14 +53,13 @@ func (c *Child) held() bool {
 	return i >= 0 && !c.Result.Findings[i].Unheld()
 }
 
-// judgeChildren judges the other recorded processes with the same options. It returns the one of each kind that
-// represents it, and in open the kinds of which one may leak or could not be judged. The part of this process after
-// its last step is among the children, and is also returned as after.
-func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string]bool, after *Result) {
+// judgeChildren judges the other recorded processes with the same options, and sets Children, Open, undecided and
+// after. The part of this process after its last step is among the run's children.
+func (r *Result) judgeChildren(o Options) {
 	kinds := make(map[string]*Child)
 	of := make(map[string]int)
-	open = make(map[string]bool)
-	for _, child := range run.Children {
+	r.Open, r.undecided = make(map[string]bool), make(map[string]int)
+	for _, child := range r.run.Children {
 		kind := KindOf(child.Role)
 		of[kind]++
 		own := o
@@ -69,20 +69,24 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 				own.Against = o.Against.Children[i]
 			}
 		}
-		r, err := own.Analyze(child)
+		result, err := own.Analyze(child)
 		if child.AfterStep > 0 && err == nil {
-			after = r
+			r.after = result
 		}
-		if err != nil || r.Leaks() == 0 {
-			open[kind] = open[kind] || err != nil || r.Count(Inconclusive) > 0
+		if err != nil || result.Leaks() == 0 {
+			doubt := err == nil && result.Count(Inconclusive) > 0
+			r.Open[kind] = r.Open[kind] || err != nil || doubt
+			if doubt && child.AfterStep == 0 && len(child.Snapshots) >= series.Testable {
+				r.undecided[kind]++
+			}
 			continue // too short, or not comparable with the other run
 		}
-		r.withoutGrains()
-		c := &Child{Role: child.Role, PID: child.PID, Machine: run.Machine, Alike: 1, Result: r}
+		result.withoutGrains()
+		c := &Child{Role: child.Role, PID: child.PID, Machine: r.run.Machine, Alike: 1, Result: result}
 		most := kinds[kind]
 		if most == nil {
 			kinds[kind] = c
-			out = append(out, c)
+			r.Children = append(r.Children, c)
 			continue
 		}
 		c.Alike = most.Alike + 1
@@ -91,7 +95,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 		}
 		most.Alike = c.Alike
 	}
-	for _, c := range out {
+	for _, c := range r.Children {
 		c.Of = of[KindOf(c.Role)]
 		for i := range c.Result.Findings {
 			f := &c.Result.Findings[i]
@@ -101,8 +105,7 @@ func (o Options) judgeChildren(run *snapshot.Run) (out []*Child, open map[string
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *Child) int { return cmp.Compare(b.Result.Drain(), a.Result.Drain()) })
-	return out, open, after
+	slices.SortStableFunc(r.Children, func(a, b *Child) int { return cmp.Compare(b.Result.Drain(), a.Result.Drain()) })
 }
 
 // grain is the least share of the largest leak's rate for other leaks without a line of the program: a loader worker

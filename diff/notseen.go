@@ -73,6 +73,11 @@ func (r *Result) notSeen() (out []string) {
 			short[KindOf(c.Role)]++
 		}
 	}
+	for kind, n := range r.undecided {
+		if !grown[kind] {
+			short[kind] += n
+		}
+	}
 	if len(short) > 0 {
 		out = append(out, "allocations in "+processesOf(short)+", recorded too briefly to judge")
 	}

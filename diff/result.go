@@ -45,9 +45,10 @@ type Result struct {
 	Idle []snapshot.Bound
 
 	run       *snapshot.Run
-	stranger  string  // why the snapshots are not comparable
-	unwatched string  // the part of the run that was not watched; "" for none
-	after     *Result // of the process after its last step; nil if no snapshots show it
+	stranger  string         // why the snapshots are not comparable
+	unwatched string         // the part of the run that was not watched; "" for none
+	undecided map[string]int // other recorded processes by kind: a longer run could tell whether they leak
+	after     *Result        // of the process after its last step; nil if no snapshots show it
 	options   Options
 	tides     []series.Tide
 	few       judge.FewMarks

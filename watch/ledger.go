@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,10 +100,14 @@ func (l *Ledger) set(key string, at time.Time) {
 
 // sweepLedgers removes ledgers that have not changed for a long time.
 func sweepLedgers(folder string) {
-	names, _ := filepath.Glob(filepath.Join(folder, "alarms-*.json")) // the pattern is well formed
-	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > ledgersKept {
-			_ = os.Remove(name) // another watch may have removed it
+	entries, _ := os.ReadDir(folder) // what cannot be read is not removed
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, "alarms-") || !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > ledgersKept {
+			_ = os.Remove(filepath.Join(folder, name)) // another watch may have removed it
 		}
 	}
 }

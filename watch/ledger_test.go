@@ -73,6 +73,33 @@ func TestAnAlarmIsAnnouncedOnce(t *testing.T) {
 	}
 }
 
+// TestOldLedgersAreRemovedFromAFolderOfAnyName: the name is no pattern.
+func TestOldLedgersAreRemovedFromAFolderOfAnyName(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "lr=[0.1]*")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, other := filepath.Join(folder, "alarms-1.json"), filepath.Join(folder, "notes.json")
+	for _, name := range []string{old, other} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		long := time.Now().Add(-2 * ledgersKept)
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenLedger(folder, t.TempDir(), time.Unix(500, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old ledger is left")
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTwoWatchesShareALedger: what one notes stays when the other writes, though it cannot be written at first.
 func TestTwoWatchesShareALedger(t *testing.T) {
 	folder, run, began := t.TempDir(), t.TempDir(), time.Unix(500, 0)

@@ -217,7 +217,7 @@ func (env *environment) addRecorded(ctx context.Context, place, dir string) {
 	f := &fleetFolder{env: env, dir: place, ctx: ctx}
 	err := f.add(dir, &fleetAdding{paths: choice{value: string(fleet.Keep)}, commands: choice{value: string(fleet.Keep)}})
 	if err != nil && !errors.Is(err, errIncomplete) {
-		env.talk.say("%s was not added to the fleet: %v", dir, err)
+		env.talk.fail(fmt.Errorf("%s was not added to the fleet: %w", dir, err))
 		if !errors.As(err, new(*fleetFault)) { // for example a run without snapshots, which will not have any later
 			return
 		}

@@ -49,8 +49,10 @@ The exit code is 1 if a suspicious line grows.`,
 			if err != nil {
 				return err
 			}
+			here := workingFolder()
 			for i := range found.Suspects {
-				for _, folder := range workingFolder() {
+				found.Suspects[i].Growth = here.Text(found.Suspects[i].Growth)
+				for _, folder := range here {
 					if below, err := filepath.Rel(folder, found.Suspects[i].File); err == nil && filepath.IsLocal(below) {
 						found.Suspects[i].File = below
 					}

@@ -236,8 +236,13 @@ func (s *toolServer) answer(ctx context.Context, r *mcp.CallToolRequest, next st
 	if code != exitFine && code != exitLeak && code != exitInconclusive || text == "" {
 		text += talk.String()
 	}
-	result := toolText(cut(text, fmt.Sprintf("exit code %d; next: %s", code, next)))
-	result.IsError = code == exitUsage || code == exitBadInput || code == exitOwn
+	failed := code == exitUsage || code == exitBadInput || code == exitOwn
+	end := fmt.Sprintf("exit code %d", code)
+	if !failed { // else a hint has the next step
+		end += "; next: " + next
+	}
+	result := toolText(cut(text, end))
+	result.IsError = failed
 	return result, nil, nil
 }
 

@@ -25,17 +25,20 @@ type sizeOnDevice struct {
 // The first and the last snapshot are compared row by row and stay unchanged. As many blocks of a size as have no
 // stack in the last snapshot stay without one at each mark.
 func (s *Series) attribute(snapshots []*snapshot.Snapshot) {
+	if !slices.ContainsFunc(snapshots, func(s *snapshot.Snapshot) bool { return s.Blocks.Count != nil }) {
+		return
+	}
 	makers := make([]map[sizeOnDevice]SiteKey, len(snapshots))
 	counts, counted := false, make(map[DeviceID]bool)
 	for at, snap := range snapshots {
-		b := &snap.Blocks
-		if b.Count == nil || b.BirthStep == nil {
+		b := &snap.Blocks // without Count where each counts once, as while each step is watched
+		if b.BirthStep == nil {
 			return
 		}
 		counts = counts || slices.ContainsFunc(b.Stack, func(id snapshot.StackID) bool { return id == snapshot.NoStack })
 		makers[at] = makersOf(snap)
-		for row, n := range b.Count {
-			if d := snap.Devices[snap.Segments[b.Segment[row]].Device]; n > 1 || d.Kind.InProcess() {
+		for row := range b.Stack {
+			if d := snap.Devices[snap.Segments[b.Segment[row]].Device]; b.CountOf(row) > 1 || d.Kind.InProcess() {
 				counted[DeviceOf(d)] = true
 			}
 		}

@@ -65,6 +65,18 @@ def test_fails_killed():
 
 
 @pytest.mark.memdiag
+@pytest.mark.xfail(strict=True)
+def test_fails_unless_it_fails():
+    train(keep=False)
+
+
+@pytest.mark.memdiag
+@pytest.mark.xfail(raises=ValueError)
+def test_skips_what_fails_as_expected():
+    raise ValueError
+
+
+@pytest.mark.memdiag
 def test_skips_itself():
     pytest.skip("not today")
 
