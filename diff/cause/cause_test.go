@@ -328,6 +328,10 @@ func TestTheBestCauseIsNamedFirst(t *testing.T) {
 		{"samples that the loop lists, of a model whose last layer is in activation.py", leak(
 			site(2, 249, 65536, "Tanh.forward /x/site-packages/torch/nn/modules/activation.py", "Sequential.forward /x/site-packages/torch/nn/modules/container.py", "<module> gan.py").heldBy("list", "__main__.grids", 249),
 		), "outputs-kept"},
+		{"outputs with their losses, which are small", leak(
+			site(2, 364, 1280, "Linear.forward /x/site-packages/torch/nn/modules/linear.py", "Sequential.forward /x/site-packages/torch/nn/modules/container.py", "<module> train.py").heldBy("list", "__main__.history", 364),
+			site(1, 364, 4, "cross_entropy /x/site-packages/torch/nn/functional.py", "<module> train.py").heldBy("list", "__main__.history", 364),
+		).following(Steps), "outputs-kept"},
 		{"a list that one hook fills", leak(
 			site(2, 500, 8192, "ReLU.forward /x/site-packages/torch/nn/modules/activation.py", "Sequential.forward /x/site-packages/torch/nn/modules/container.py", "<module> watch.py").heldBy("list", "__main__.model.1._forward_hooks[2] closure seen", 500),
 		), "activations-kept"},

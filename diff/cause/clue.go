@@ -100,7 +100,7 @@ func shaped(points int, what string, shapes ...Shape) clue {
 	})
 }
 
-// upTo fits if new blocks have so many bytes at most, in the mean. what has a place for the size.
+// upTo fits if new blocks have so many bytes at most, as Evidence.each counts. what has a place for the size.
 func upTo(points int, most snapshot.Bytes, what string) clue {
 	return between(points, 0, most, what)
 }

@@ -140,16 +140,19 @@ func (e *Evidence) owners() snapshot.Owners {
 	return all
 }
 
-// each is the mean requested size of a new block; 0 if there are no new blocks.
+// each is the requested size of a new block: the mean of each site, weighted by the site's bytes, so that small blocks beside large
+// ones do not make these small. It is 0 if there are no new blocks.
 func (e *Evidence) each() snapshot.Bytes {
-	var blocks int64
-	var bytes snapshot.Bytes
+	var all, weighted float64
 	for i := range e.Sites {
-		blocks += e.Sites[i].Blocks
-		bytes += e.Sites[i].Requested
+		if s := &e.Sites[i]; s.Blocks > 0 && s.Requested > 0 {
+			bytes := float64(s.Requested)
+			all += bytes
+			weighted += bytes * bytes / float64(s.Blocks)
+		}
 	}
-	if blocks <= 0 {
+	if all == 0 {
 		return 0
 	}
-	return bytes / snapshot.Bytes(blocks)
+	return snapshot.Bytes(weighted / all)
 }
