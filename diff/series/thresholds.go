@@ -54,8 +54,8 @@ const (
 	// of an input or of a site's share of it, and for even growth over few marks.
 	Unlikely = 0.05
 	// fewer is the share of the rises, and bytes, of the first half that the second half must stay below, and of the
-	// slowest earlier rate that the end must stay below: with many
-	// rises, even a slight fall of the rate is significant.
+	// slowest earlier rate that the end must stay below: with many rises, even a slight fall of the rate is
+	// significant.
 	fewer = 0.75
 	// endPart is how long the end may be, as a share of the run, in which growth that was seen at each mark is slower and
 	// may have stopped. What is slower for longer has another rate.
