@@ -148,6 +148,16 @@ func (r *Result) growingOf(f *forest, memory func(*snapshot.ProcessPoint) snapsh
 				most = nil
 			}
 		}
+		if most == nil && r.undecided[kind] > 0 {
+			if most = r.growsUnevenly(f.together(of, memory)); most != nil && most.Growth >= r.agentsTake(most.Growth, of...) {
+				most.Processes = &Processes{Role: kind, Recorded: true}
+				if len(of) == 1 {
+					most.Processes.Role, most.Processes.PID = of[0].Role, of[0].PID
+				}
+			} else {
+				most = nil
+			}
+		}
 		if most != nil {
 			most.Processes.Alike, most.Processes.Of = grow, there
 			most.Processes.Alone = !slices.ContainsFunc(of, func(p *snapshot.TreeProcess) bool {
@@ -167,6 +177,20 @@ const mostGrowing = 5
 
 // grows returns the steady growth of y after its beginning; nil if there is none.
 func (r *Result) grows(x, y []float64) *Reserve {
+	return r.growsAs(x, y, func(x, rest []float64) bool { return steadily(r.options.Without, x, rest) })
+}
+
+// growsUnevenly returns growth of y that goes on up to the end. It is not evidence enough alone: on a busy machine, a
+// process's speed varies, and so does its growth.
+func (r *Result) growsUnevenly(x, y []float64) *Reserve {
+	return r.growsAs(x, y, func(x, rest []float64) bool {
+		on, _ := r.options.Without.KeepsRising(x, series.Lasting(rest))
+		return on
+	})
+}
+
+// growsAs returns the growth of y after its beginning, if its floors rise as is asked.
+func (r *Result) growsAs(x, y []float64, as func(x, rest []float64) bool) *Reserve {
 	if len(x) == 0 {
 		return nil
 	}
@@ -180,7 +204,7 @@ func (r *Result) grows(x, y []float64) *Reserve {
 		return nil
 	}
 	x, rest := risingFloors(x[from:], y[from:])
-	if rest == nil || !steadily(r.options.Without, x, rest) {
+	if rest == nil || !as(x, rest) {
 		return nil
 	}
 	last := len(rest) - 1

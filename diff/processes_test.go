@@ -447,3 +447,37 @@ func TestWhatTheAgentTakesInAWorkerIsNoGrowth(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUndecidedChildWhoseProcessGrowsUnevenlyIsInDoubt: a worker leaked 78 KiB a batch, and on a busy machine its batches became slower.
+// Its growth was no straight line then, and the gate passed.
+func TestAnUndecidedChildWhoseProcessGrowsUnevenlyIsInDoubt(t *testing.T) {
+	uneven := func(t float64) float64 { return 393 + 0.5*min(t, 10) + 3.8*max(0, min(t, 15)-10) + 1.2*max(0, t-15) }
+	levels := func(t float64) float64 { return 393 + 4*min(t, 18) }
+	for name, c := range map[string]struct {
+		memory  func(t float64) float64
+		decided bool
+		want    int
+	}{
+		"undecided":             {uneven, false, 1},
+		"no finding":            {uneven, true, 0},
+		"its process stopped":   {levels, false, 0},
+		"its process is steady": {func(float64) float64 { return 393 }, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := flatRun(treeOf(lifetime{"train.py", 0, 30, func(float64) float64 { return 50 }}, lifetime{"loader worker 0", 0, 30, c.memory}, lifetime{"loader worker 1", 0, 30, c.memory}))
+			worker := workerRun("loader worker 0", 101, !c.decided)
+			worker.Snapshots = worker.Snapshots[:6]
+			for _, s := range worker.Snapshots[1:3] { // it began to grow late
+				s.Devices, s.Segments, s.Blocks = worker.Snapshots[0].Devices, worker.Snapshots[0].Segments, worker.Snapshots[0].Blocks
+			}
+			run.Children = []*snapshot.Run{worker}
+			r, err := Analyze(run, ByTrend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Unaccounted(); len(got) != c.want {
+				t.Errorf("%v, want %d", got, c.want)
+			}
+		})
+	}
+}
