@@ -30,8 +30,24 @@ func Printable(s string) string {
 // mistake.
 const maxName = 400
 
-// brief is Printable for a person: the middle of a name longer than maxName is left out.
-func brief(s string) string { return shortened(Printable(s)) }
+// brief is Printable for a person: the middle of a name longer than maxName is left out, and of a path through many
+// nested containers.
+func brief(s string) string { return shortened(flattened(Printable(s))) }
+
+// flattened names the first and the last of four or more containers that are nested one in the other, as in a chain
+// of tuples.
+func flattened(s string) string {
+	const item = "[…]"
+	at := strings.Index(s, strings.Repeat(item, 4))
+	if at < 0 {
+		return s
+	}
+	end := at
+	for strings.HasPrefix(s[end:], item) {
+		end += len(item)
+	}
+	return s[:at] + item + "…" + item + s[end:]
+}
 
 func shortened(s string) string {
 	if len(s) <= maxName || utf8.RuneCountInString(s) <= maxName {

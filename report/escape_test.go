@@ -62,3 +62,16 @@ func TestProseKeepsEveryWord(t *testing.T) {
 		}
 	})
 }
+
+// TestAPathThroughAChainOfTuplesIsShort: one through 64 of them filled three lines of a terminal.
+func TestAPathThroughAChainOfTuplesIsShort(t *testing.T) {
+	for path, want := range map[string]string{
+		"box.prev" + strings.Repeat("[…]", 64) + ".x": "box.prev[…]…[…].x",
+		"box.prev[…][…][…]":                           "box.prev[…][…][…]",
+		"box.prev['a']":                               "box.prev['a']",
+	} {
+		if got := brief(path); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
