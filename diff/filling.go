@@ -213,11 +213,12 @@ func (r *Result) sinceFull(row *Row, h *snapshot.Holder) []float64 {
 	return blocks
 }
 
-// staysFull reports whether the blocks of a container have not become more since it was first seen full, at least
-// three snapshots ago.
+// staysFull reports whether the blocks of a container have not become more since it was first seen full, at least three snapshots ago; or
+// not in the second half of that time. In the first, blocks of unwatched steps may have been another line's.
 func staysFull(blocks []float64) bool {
 	last := len(blocks) - 1
-	return last >= 3 && blocks[0] > 0 && blocks[last] <= blocks[0]
+	half := last / 2
+	return last >= 3 && blocks[0] > 0 && (blocks[last] <= blocks[0] || half >= 3 && blocks[last] <= slices.Max(blocks[half:last]))
 }
 
 // becameMore reports whether a full container held more at each of the later snapshots than at any earlier one, by

@@ -356,3 +356,21 @@ func TestAFillingContainerIsHeldAgainstTheRatesThatMayBe(t *testing.T) {
 		}
 	}
 }
+
+// A full deque of a run in which few steps are watched: for a while some of its blocks were another line's.
+func TestAContainerStaysFullThoughSomeOfItsBlocksWereAnotherLines(t *testing.T) {
+	for _, c := range []struct {
+		blocks []float64
+		want   bool
+	}{
+		{[]float64{317, 342, 366, 390, 392, 391, 392, 391, 391, 392, 391, 392, 392, 392}, true},
+		{[]float64{317, 342, 366, 390, 392, 393, 394, 395, 396, 397, 398, 399, 400, 401}, false},
+		{[]float64{384, 384, 384, 384}, true},
+		{[]float64{384, 384, 384}, false},
+		{[]float64{317, 384, 384, 384}, false},
+	} {
+		if got := staysFull(c.blocks); got != c.want {
+			t.Errorf("%v: got %v", c.blocks, got)
+		}
+	}
+}
