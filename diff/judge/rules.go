@@ -167,7 +167,7 @@ var seriesRules = []rule{
 	},
 	{
 		name: "tapers",
-		asks: "it rose at each mark, and then, at the end, at a far lower rate than in the slowest of these intervals",
+		asks: "it never fell; it rose at each mark, and then, at the end, at a far lower rate than in the slowest of these intervals",
 		holds: func(f *facts) bool {
 			return f.History.Unit == series.Step && series.Tapers(f.History.All.X, f.History.All.Bytes)
 		},

@@ -202,16 +202,17 @@ func Stopped(x, y []float64) (idle float64, stopped bool) {
 	return idle, idle > 2*longest && left < chance
 }
 
-// Tapers reports whether y, in full, rose in each of many intervals, and then, in an end of at most the given part of x, by less than a share
-// of the slowest of them per unit. What is missing there is at least twice the smallest of these rises, so that it is more than one.
+// Tapers reports whether y, in full, rose in each of many intervals, and then, in an end of at most the given part of x, did not fall, but
+// rose by less than a share of the slowest of them per unit. What is missing there is at least twice the smallest of these rises, so that it
+// is more than one.
 func Tapers(x, y []float64, many int, part, share float64) bool {
+	if !slices.IsSorted(y) {
+		return false
+	}
 	n, slowest, smallest := len(x)-1, math.Inf(1), math.Inf(1)
-	for i := 1; i < n; i++ {
+	for i := 1; i < n && y[i] > y[i-1]; i++ {
 		rise := y[i] - y[i-1]
 		slowest, smallest = min(slowest, rise/(x[i]-x[i-1])), min(smallest, rise)
-		if rise <= 0 {
-			return false
-		}
 		end := x[n] - x[i]
 		if got, want := y[n]-y[i], slowest*end; i >= many && end <= part*(x[n]-x[0]) && got < share*want && want-got >= 2*smallest {
 			return true

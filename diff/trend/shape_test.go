@@ -145,6 +145,7 @@ func TestTapersTellsABufferThatIsFull(t *testing.T) {
 		{"the last step alone", 60, func(t float64) float64 { return min(t, 58) }, false},
 		{"a lower rate for long is another rate", 60, func(t float64) float64 { return min(t, 30) + max(0, t-30)/4 }, false},
 		{"an earlier pause", 60, func(t float64) float64 { return min(t, 50) - max(0, min(t-20, 1)) }, false},
+		{"a fall at the end", 60, func(t float64) float64 { return t - 24*max(0, t-58) }, false},
 		{"a few intervals", 7, func(t float64) float64 { return min(t, 5) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
