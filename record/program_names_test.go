@@ -10,6 +10,7 @@ import (
 
 	"github.com/memdiag/memdiag/record"
 	"github.com/memdiag/memdiag/record/recordtest"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 )
 
 // A program with a memdiag.py of its own got the agent's package when it imported that.
@@ -89,6 +90,7 @@ with mock.patch("builtins.open", mock.mock_open()) as opened, mock.patch("os.pat
 
 // A test of the program's failed only under the recorder, since its mocks saw the agent's calls.
 func TestMocksOfTheProgramSeeNoCallOfTheAgent(t *testing.T) {
+	heavytest.Skip(t, "a program that traces for 7 s")
 	t.Parallel()
 	r := runOf(t, record.Options{}, python(t), script(t, mocked))
 	if r.stdout != "[call(100)] 1 2 3 4\n[] [] []\n" || r.stderr != "" || r.ExitCode != 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/memdiag/memdiag/record/recordtest"
 	"github.com/memdiag/memdiag/snapshot"
 	"github.com/memdiag/memdiag/snapshot/files"
+	"github.com/memdiag/memdiag/snapshot/heavytest"
 	"github.com/memdiag/memdiag/snapshot/rundir"
 )
 
@@ -303,6 +304,7 @@ kept = [[float(j) for j in range(1000)] for i in range(100)]
 }
 
 func TestWhatTheProgramSeesStaysAsItWas(t *testing.T) {
+	heavytest.Skip(t, "many programs, one after the other")
 	mine := t.TempDir()
 	if err := os.WriteFile(filepath.Join(mine, "sitecustomize.py"), []byte("import builtins; builtins.mine = 'loaded'"), 0o666); err != nil {
 		t.Fatal(err)
