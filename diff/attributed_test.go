@@ -7,17 +7,22 @@ import (
 	"github.com/memdiag/memdiag/snapshot"
 )
 
+// withSegment is a snapshot with one segment on the CPU, of so many blocks, which are still to be set.
+func withSegment(step int64, blocks int) *snapshot.Snapshot {
+	return &snapshot.Snapshot{
+		Mark: snapshot.Mark{Step: step, Epoch: snapshot.NoStep}, Stacks: snapshot.NewStacks(),
+		Devices:  []snapshot.Device{{Kind: snapshot.CPU}},
+		Segments: []snapshot.Segment{{Address: 1 << 20, NumBlocks: blocks}},
+	}
+}
+
 // TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize: a recorder that watches one step in eight sees
 // one block of a leak, in the end, and counts those of before without a stack. No jump is
 // made of that.
 func TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize(t *testing.T) {
 	run := &snapshot.Run{}
 	for i := range 11 {
-		s := &snapshot.Snapshot{
-			Mark: snapshot.Mark{Step: int64(10 * i), Epoch: snapshot.NoStep}, Stacks: snapshot.NewStacks(),
-			Devices:  []snapshot.Device{{Kind: snapshot.CPU}},
-			Segments: []snapshot.Segment{{Address: 1 << 20, NumBlocks: 1}},
-		}
+		s := withSegment(int64(10*i), 1)
 		leak := s.Stacks.InternFrames([]snapshot.Frame{{Function: "step", File: "train.py", Line: 7}})
 		b := snapshot.Blocks{
 			Segment: []int32{0}, Address: []uint64{1 << 20}, State: []snapshot.State{snapshot.Live}, Stack: []snapshot.StackID{snapshot.NoStack},
@@ -51,11 +56,7 @@ func TestWhatNobodySawBeingMadeBelongsToTheStackOfItsSize(t *testing.T) {
 func TestSnapshotsWhereEachBlockCountsOnceHideNoStack(t *testing.T) {
 	run := &snapshot.Run{}
 	for i := range 11 {
-		s := &snapshot.Snapshot{
-			Mark: snapshot.Mark{Step: int64(10 * i), Epoch: snapshot.NoStep}, Stacks: snapshot.NewStacks(),
-			Devices:  []snapshot.Device{{Kind: snapshot.CPU}},
-			Segments: []snapshot.Segment{{Address: 1 << 20, NumBlocks: 2}},
-		}
+		s := withSegment(int64(10*i), 2)
 		model := s.Stacks.InternFrames([]snapshot.Frame{{Function: "model", File: "train.py", Line: 3}})
 		leak := s.Stacks.InternFrames([]snapshot.Frame{{Function: "evaluate", File: "train.py", Line: 7}})
 		n := int64(1 + i)

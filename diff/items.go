@@ -115,10 +115,7 @@ func (r *Result) slightly() *Reserve {
 	}
 	_, beyond := r.Series.BeyondTensors()
 	x, rest := r.floorsBeyond(beyond)
-	if rest == nil || rest[len(rest)-1]-rest[0] < leastGrowth {
-		return nil
-	}
-	if on, _ := r.options.Without.KeepsRising(x, series.Lasting(rest)); !on {
+	if rest == nil || rest[len(rest)-1]-rest[0] < leastGrowth || !goesOn(r.options.Without, x, rest) {
 		return nil
 	}
 	return r.ofProcess(x, rest)

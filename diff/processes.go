@@ -177,20 +177,17 @@ const mostGrowing = 5
 
 // grows returns the steady growth of y after its beginning; nil if there is none.
 func (r *Result) grows(x, y []float64) *Reserve {
-	return r.growsAs(x, y, func(x, rest []float64) bool { return steadily(r.options.Without, x, rest) })
+	return r.growsAs(x, y, steadily)
 }
 
 // growsUnevenly returns growth of y that goes on up to the end. It is not evidence enough alone: on a busy machine, a
 // process's speed varies, and so does its growth.
 func (r *Result) growsUnevenly(x, y []float64) *Reserve {
-	return r.growsAs(x, y, func(x, rest []float64) bool {
-		on, _ := r.options.Without.KeepsRising(x, series.Lasting(rest))
-		return on
-	})
+	return r.growsAs(x, y, goesOn)
 }
 
 // growsAs returns the growth of y after its beginning, if its floors rise as is asked.
-func (r *Result) growsAs(x, y []float64, as func(x, rest []float64) bool) *Reserve {
+func (r *Result) growsAs(x, y []float64, as func(w Without, x, rest []float64) bool) *Reserve {
 	if len(x) == 0 {
 		return nil
 	}
@@ -204,7 +201,7 @@ func (r *Result) growsAs(x, y []float64, as func(x, rest []float64) bool) *Reser
 		return nil
 	}
 	x, rest := risingFloors(x[from:], y[from:])
-	if rest == nil || !as(x, rest) {
+	if rest == nil || !as(r.options.Without, x, rest) {
 		return nil
 	}
 	last := len(rest) - 1

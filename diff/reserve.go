@@ -177,11 +177,17 @@ func risesFrom(at int, rest []float64) bool {
 	return t.Z > 0 && t.P*float64(len(rest)) <= judge.Significant
 }
 
+// goesOn reports whether rising floors rise up to the end. Additional memory at one snapshot, such as a copy in
+// progress, is no jump with most of the growth.
+func goesOn(w Without, x, rest []float64) bool {
+	on, _ := w.KeepsRising(x, series.Lasting(rest))
+	return on
+}
+
 // steadily reports whether rising floors continue to rise, by more than fragments and caches.
 func steadily(w Without, x, rest []float64) bool {
 	grown := rest[len(rest)-1] - rest[0]
-	// Additional memory at one snapshot, such as a copy in progress, is no jump with most of the growth.
-	if on, _ := w.KeepsRising(x, series.Lasting(rest)); !on {
+	if !goesOn(w, x, rest) {
 		return false
 	}
 	// Equal growth again and again is no random walk, whatever jumps lie between. Neither is memory that never falls:

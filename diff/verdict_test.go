@@ -492,13 +492,7 @@ func TestWhatGoesOnAtTheLastSnapshotAloneIsUndecided(t *testing.T) {
 		for i, step := range at {
 			snapshots = append(snapshots, build(step, append(grown("w", 1, 512, snapshot.NoStep, 0), grown("buffer", kib[i], snapshot.KiB, snapshot.NoStep, 0)...)...))
 		}
-		options := DefaultOptions()
-		options.Without = c.without
-		r, err := options.Analyze(runOf(snapshots...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := r.Findings[0]; f.Verdict != c.want {
+		if f := firstWithout(t, c.without, snapshots); f.Verdict != c.want {
 			t.Errorf("without %v: %s, want %s: %q", c.without, f.Verdict, c.want, f.Reasons)
 		}
 	}
@@ -526,14 +520,20 @@ func TestABufferThatIsFullAtTheEndIsUndecided(t *testing.T) {
 			n := min(step, c.most)
 			snapshots = append(snapshots, build(int64(step), grown("q", n, 4000, int64(step-n), 1)...))
 		}
-		options := DefaultOptions()
-		options.Without = c.without
-		r, err := options.Analyze(runOf(snapshots...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := r.Findings[0]; f.Verdict != c.want {
+		if f := firstWithout(t, c.without, snapshots); f.Verdict != c.want {
 			t.Errorf("%s: %s, want %s: %q", c.name, f.Verdict, c.want, f.Reasons)
 		}
 	}
+}
+
+// firstWithout is the first finding in these snapshots if parts of the judge are left out.
+func firstWithout(t *testing.T, without Without, snapshots []*snapshot.Snapshot) *Finding {
+	t.Helper()
+	options := DefaultOptions()
+	options.Without = without
+	r, err := options.Analyze(runOf(snapshots...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r.Findings[0]
 }

@@ -87,7 +87,7 @@ class Autograd:
             each = collections.Counter()
             for end, n in nodes.items():
                 each[keeper[end]] += n
-            self.ends = [(ends[end], ends[end].single()[0], end, n) for end, n in each.most_common()[:MOST]]
+            self.ends = [(ends[end], ends[end].single()[0], end, n) for end, n in each.most_common()[:MOST]]  # most_common(MOST) would import heapq
 
     def keepers(self, times, ends, keeper):
         """Votes for the places of the holders of graphs. times: how much was found in each graph."""

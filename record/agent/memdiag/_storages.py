@@ -154,6 +154,7 @@ class Storages:
             stack = self.stood[size]
             total += size * count
             snapshot.add(device(address), address, size * count, snapshot.stacks.add(stack, lambda: self.frames(stack)), -1, count)
+        # most_common(1) would import heapq, which dynamo takes out of sys.modules for a while.
         self.stood.update((size, stacks.most_common()[0][0]) for size, stacks in stood.items())
         snapshot.anew = [n for n in map(snapshot.stacks.known, self.anew) if n]
         snapshot.allocated()
